@@ -1,0 +1,33 @@
+# Two commands do everything: `make compare` (the main job) and `make test`.
+# Both set up .venv first; nothing is reinstalled when nothing changed.
+VENV := .venv
+PYTHON ?= python3
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: setup compare test lint bench clean
+
+setup: $(READY)
+
+$(READY): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+		-c constraints.txt -e ".[test]"
+	touch $@
+
+compare: $(READY)
+	$(BIN)/harmonica compare --out out/compare
+
+test: lint
+	$(BIN)/python -m pytest
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(READY)
+	$(BIN)/python -m pytest -o addopts="" -q -s tests/benchmarks --benchmark-enable
+
+clean:
+	rm -rf $(VENV) build dist out site *.egg-info

@@ -1,0 +1,20 @@
+"""Harmonica's core: a sparse Fourier surrogate of any function of masks.
+
+The flow, one direction: masks -> values -> terms -> coef -> `Surrogate`. Needs numpy,
+scipy and scikit-learn only; never imports torch, captum or shap.
+"""
+
+from harmonica_core.estimate import Estimate
+from harmonica_core.evaluate import Evaluated
+from harmonica_core.fit import auto_budget, draw_masks, fit_surrogate, fit_surrogates
+from harmonica_core.surrogate import Surrogate
+
+__all__ = [
+    "Estimate",
+    "Evaluated",
+    "Surrogate",
+    "auto_budget",
+    "draw_masks",
+    "fit_surrogate",
+    "fit_surrogates",
+]

@@ -1,0 +1,149 @@
+"""How coefficients are found: exact, sparse, or adaptive. Values in, a `Fit` out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from harmonica_core import basis, transform
+from harmonica_core._types import Floats, Masks, Table
+from harmonica_core.estimate import Estimate
+
+Terms: TypeAlias = Literal["auto"] | Iterable[Sequence[int]] | None
+
+
+@dataclass(frozen=True)
+class ReadableSet:
+    """The readable set C.
+
+    Attributes
+    ----------
+    n_features, degree : int
+    extra : int32 (n_terms, width), optional
+        The terms themselves, when they are not the ball of ``degree``.
+    grows : bool
+        Whether higher-order terms may join when the samples support them.
+    """
+
+    n_features: int
+    degree: int
+    extra: Table | None = None
+    grows: bool = False
+
+    @classmethod
+    def of(cls, terms: Terms, n_features: int, degree: int) -> ReadableSet:
+        """Read the ``terms`` argument of `fit_surrogate`."""
+        degree = min(degree, n_features)
+        if terms is None:
+            return cls(n_features, degree)
+        if isinstance(terms, str):
+            if terms != "auto":
+                raise ValueError(
+                    f'terms={terms!r}; needed "auto", None, or tuples of features'
+                )
+            return cls(n_features, degree, grows=True)
+        table = basis.check_table(terms, n_features)
+        return cls(n_features, degree, table[basis.term_sizes(table) > 0])
+
+    def table(self) -> Table:
+        """All terms of C (without what may join), the empty term first."""
+        if self.extra is None:
+            return basis.terms_up_to(self.n_features, self.degree)
+        return with_empty_term(self.extra)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What an estimator found for each output.
+
+    Attributes
+    ----------
+    table : int32 (n_terms, width)
+        Holds the empty term.
+    coef : float64 (n_terms, n_outputs)
+    alpha : float64 (n_outputs,)
+    error : Estimate
+        With arrays ``(n_outputs,)``.
+    """
+
+    table: Table
+    coef: Floats
+    alpha: Floats
+    error: Estimate
+
+
+def with_empty_term(table: Table) -> Table:
+    """Return the table with the empty term put in front."""
+    return np.pad(table, ((1, 0), (0, 0)), constant_values=-1)
+
+
+def fit_exact(values: Floats, readable: ReadableSet, alpha: float | None) -> Fit:
+    """Project onto C from the values ``(2**n, n_outputs)`` of all masks.
+
+    The parities are orthonormal on the cube, so the LASSO with a given ``alpha`` is
+    the soft-thresholded spectrum, and without one the spectrum itself. The error is
+    exact by Parseval: the energy of everything that g does not hold.
+    """
+    full = transform.spectrum_of_values(values)
+    noise = np.finfo(float).eps * readable.n_features * np.abs(values).max(axis=0)
+    full[np.abs(full) <= 4 * noise] = 0
+    if readable.grows:
+        numbers = np.flatnonzero((full != 0).any(axis=1) | (np.arange(len(full)) == 0))
+        table = table_of_numbers(numbers, readable.n_features)
+    else:
+        table = readable.table()
+    numbers = term_numbers(table, readable.n_features)
+    coef = full[numbers]
+    if alpha is not None:
+        shrunk = np.sign(coef) * np.maximum(np.abs(coef) - alpha, 0)
+        coef = np.where(numbers[:, None] == 0, coef, shrunk)
+    full[numbers] -= coef
+    lost = np.sqrt((full**2).sum(axis=0))
+    error = Estimate(lost, np.zeros_like(lost), len(values), exact=True)
+    return Fit(table, coef, np.full(len(lost), alpha or 0.0), error)
+
+
+def term_numbers(table: Table, n_features: int) -> np.ndarray:
+    """Row numbers of terms in a spectrum of all parities: bit i = feature i in S."""
+    bits = np.append(np.int64(1) << np.arange(n_features), 0)
+    return np.asarray(bits[table].sum(axis=1, dtype=np.int64))
+
+
+def table_of_numbers(numbers: np.ndarray, n_features: int) -> Table:
+    """Return the terms with the given numbers, smallest first."""
+    bits = (numbers[:, None] >> np.arange(n_features)) & 1
+    terms = sorted(
+        (tuple(np.flatnonzero(row).tolist()) for row in bits), key=lambda t: (len(t), t)
+    )
+    return basis.table_of(terms)
+
+
+def fit_sampled(
+    masks: Masks,
+    values: Floats,
+    readable: ReadableSet,
+    alpha: float | None,
+    radius: int | None,
+    rng: np.random.Generator,
+) -> Fit:
+    """LASSO on C from sampled masks, with an honest held-out error."""
+    from harmonica_core.lasso import fit_sparse
+
+    terms = readable.degree if readable.extra is None else readable.extra
+    found = fit_sparse(masks, values, terms, "auto" if alpha is None else alpha)
+    table = with_empty_term(found.table)
+    coef = np.concatenate([found.intercept[None, :], found.coef])
+    error = held_out_error(values - found.held_out)
+    return Fit(table, coef, found.alpha, error)
+
+
+def held_out_error(residual: Floats) -> Estimate:
+    """``I_2`` from honest residuals ``(m, n_outputs)``, delta-method standard error."""
+    square = residual**2
+    value = np.sqrt(square.mean(axis=0))
+    spread = square.std(axis=0, ddof=1) / np.sqrt(len(square))
+    se = np.divide(spread, 2 * value, out=np.zeros_like(value), where=value > 0)
+    return Estimate(value, se, len(square))

@@ -1,0 +1,307 @@
+"""From a function of masks to a surrogate: draw, evaluate, fit, state the error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+
+from harmonica_core import basis
+from harmonica_core import masks as draw
+from harmonica_core._types import Floats, Masks, ValueFunction, Values
+from harmonica_core.ends import through_ends
+from harmonica_core.estimate import Estimate
+from harmonica_core.estimators import Fit, ReadableSet, Terms, fit_exact, fit_sampled
+from harmonica_core.evaluate import Evaluated, check_value_function
+from harmonica_core.evaluate import evaluate as evaluate_masks
+from harmonica_core.surrogate import Surrogate, check_feature_count
+
+
+def fit_surrogate(
+    value_function: ValueFunction,
+    n_features: int,
+    degree: int = 3,
+    budget: int | Literal["auto"] = "auto",
+    alpha: float | Literal["auto"] = "auto",
+    seed: int | np.random.Generator | None = 0,
+    *,
+    batch_size: int = 1024,
+    terms: Terms = None,
+    radius: int | None = None,
+    ends: bool = False,
+    progress: bool = False,
+    known: Evaluated | None = None,
+    feature_names: Iterable[str] | None = None,
+    output_names: Iterable[str] | None = None,
+) -> Surrogate:
+    """Fit one sparse polynomial to a function of masks.
+
+    Parameters
+    ----------
+    value_function : callable, bool (m, n_features) -> (m,) or (m, n_outputs)
+        The model on masked inputs, True = kept. All outputs are fitted from the same
+        calls.
+    n_features : int
+    degree : int
+        All terms up to this size are candidates.
+    budget : int or "auto"
+        Largest number of masks to evaluate. When it covers all ``2**n_features``
+        masks, all are evaluated and the spectrum is exact. "auto": see `auto_budget`.
+    alpha : float or "auto"
+        L1 strength in scikit-learn's convention, or chosen per output by
+        cross-validation on a path in units of the output's spread.
+    seed : int, Generator or None
+    batch_size : int
+        Masks per call of ``value_function``; changes nothing else.
+    terms : "auto", iterable of tuples, or None
+        None: all terms up to ``degree``. Tuples: these terms *instead* (the empty term
+        is always there). "auto": all terms up to ``degree`` plus the higher-order
+        terms that the samples support.
+    radius : int, optional
+        Fit on masks with 1 to ``radius`` features removed instead of on all masks.
+    ends : bool
+        Make g pass exactly through f(all kept) and f(all removed).
+    progress : bool
+    known : Evaluated, optional
+        Evaluations made before (for instance ``error.evaluated`` of an exception):
+        they cost no call.
+    feature_names, output_names : iterable of str, optional
+
+    Returns
+    -------
+    Surrogate
+
+    Examples
+    --------
+    >>> def f(masks):  # x0 and x1 interact
+    ...     return 1.0 * masks[:, 0] + 2.0 * (masks[:, 0] & masks[:, 1])
+    >>> g = fit_surrogate(f, n_features=3)
+    >>> g.shapley_values().round(6).tolist()
+    [2.0, 1.0, 0.0]
+    """
+    check_value_function(value_function)
+    n_features = check_feature_count(n_features)
+    n_masks = check_budget(budget, n_features)
+    rng = np.random.default_rng(seed)
+    masks = draw_masks(n_features, n_masks, rng, radius=radius, ends=ends)
+    values = evaluate_masks(
+        value_function,
+        masks,
+        batch_size=batch_size,
+        progress=progress,
+        known=known,
+    )
+    (surrogate,) = _fit_all(
+        masks,
+        values.reshape(len(values), 1, -1),
+        degree=degree,
+        alpha=alpha,
+        terms=terms,
+        radius=radius,
+        ends=ends,
+        rng=rng,
+        one_output=values.ndim == 1,
+    )
+    return surrogate.with_names(feature_names, output_names)
+
+
+def fit_surrogates(
+    masks: Masks,
+    values: Values,
+    degree: int = 3,
+    alpha: float | Literal["auto"] = "auto",
+    seed: int | np.random.Generator | None = 0,
+    *,
+    terms: Terms = None,
+    radius: int | None = None,
+    ends: bool = False,
+) -> list[Surrogate]:
+    """Fit many functions known on the same masks; the design is built once.
+
+    Parameters
+    ----------
+    masks : bool (n_masks, n_features)
+        For instance from `draw_masks`.
+    values : float64 (n_masks, n_functions) or (n_masks, n_functions, n_outputs)
+    degree, alpha, seed, terms, radius, ends
+        As in `fit_surrogate`; ``radius`` says where the masks were drawn.
+
+    Returns
+    -------
+    list of Surrogate, one per function
+    """
+    values = np.asarray(values, dtype=np.float64)
+    if values.ndim not in (2, 3) or len(values) != len(masks):
+        raise ValueError(
+            f"values have shape {values.shape} for {len(masks)} masks; needed "
+            f"({len(masks)}, n_functions) or ({len(masks)}, n_functions, n_outputs)"
+        )
+    masks = draw.check_masks(masks, np.shape(masks)[1])
+    return _fit_all(
+        masks,
+        values.reshape(*values.shape[:2], -1),
+        degree=degree,
+        alpha=alpha,
+        terms=terms,
+        radius=radius,
+        ends=ends,
+        rng=np.random.default_rng(seed),
+        one_output=values.ndim == 2,
+    )
+
+
+def auto_budget(n_features: int) -> int:
+    """Return the default number of masks: ``min(2**n, 1000 + 20 * n)``.
+
+    Enough for all masks up to 10 features; the published settings (1000 to 2000) up
+    to 50 features; 5,000 at n = 200 and 21,000 at n = 1000, because the number of
+    samples that a sparse fit needs grows with the logarithm of the number of terms
+    and with the number of terms that matter.
+    """
+    return min(1 << min(n_features, 30), 1000 + 20 * n_features)
+
+
+def check_budget(budget: object, n_features: int) -> int:
+    """Return the number of masks to evaluate, at least 2."""
+    if isinstance(budget, str) and budget == "auto":
+        return auto_budget(n_features)
+    if isinstance(budget, bool) or not isinstance(budget, (int, np.integer)):
+        raise ValueError(
+            f'budget={budget!r}; needed a whole number of evaluations or "auto"'
+        )
+    if budget < 2:
+        raise ValueError(
+            f"budget={budget} is too small; needed at least 2 evaluations (all kept "
+            f'and all removed), better {auto_budget(n_features)} (budget="auto")'
+        )
+    return int(budget)
+
+
+def draw_masks(
+    n_features: int,
+    budget: int,
+    rng: np.random.Generator,
+    *,
+    radius: int | None = None,
+    ends: bool = False,
+) -> Masks:
+    """Masks that a fit with this budget evaluates, at most ``budget`` rows.
+
+    All masks when the budget covers them; otherwise uniform complementary pairs,
+    starting with (all kept, all removed); with ``radius`` uniform on that ball, after
+    the two ends if those are asked for.
+    """
+    radius = draw.check_radius(radius, n_features)
+    if radius is None:
+        if n_features <= 30 and 1 << n_features <= budget:
+            return draw.all_masks(n_features)
+        return draw.paired_masks(n_features, budget, rng)
+    if not ends:
+        return draw.ball_masks(n_features, radius, budget, rng)
+    both = draw.interleave_pairs(np.ones((1, n_features), dtype=bool))
+    inside = draw.ball_masks(n_features, radius, max(budget - 2, 1), rng)
+    inside = inside[inside.any(axis=1)]  # all removed is there already
+    return np.concatenate([both, inside])
+
+
+def _fit_all(
+    masks: Masks,
+    values: Floats,
+    *,
+    degree: int,
+    alpha: float | str,
+    terms: Terms,
+    radius: int | None,
+    ends: bool,
+    rng: np.random.Generator,
+    one_output: bool,
+) -> list[Surrogate]:
+    """Fit ``values (m, n_functions, n_outputs)``: one surrogate per function."""
+    n_features = masks.shape[1]
+    radius = draw.check_radius(radius, n_features)
+    flat = values.reshape(len(values), -1)
+    readable = ReadableSet.of(terms, n_features, _check_degree(degree))
+    if radius is None and _is_exhaustive(masks):
+        fit = fit_exact(flat, readable, _check_alpha(alpha))
+    else:
+        fit = fit_sampled(masks, flat, readable, _check_alpha(alpha), radius, rng)
+    if ends:
+        fit = _through_evaluated_ends(fit, masks, flat)
+    return _surrogates(fit, masks, values, radius, one_output)
+
+
+def _check_degree(degree: object) -> int:
+    if isinstance(degree, bool) or not isinstance(degree, (int, np.integer)):
+        raise ValueError(f"degree={degree!r}; needed a whole number >= 1")
+    if degree < 1:
+        raise ValueError(f"degree={degree}; needed at least 1 (single features)")
+    return int(degree)
+
+
+def _check_alpha(alpha: object) -> float | None:
+    """Return the given strength, or None for "auto"."""
+    if isinstance(alpha, str) and alpha == "auto":
+        return None
+    if isinstance(alpha, bool) or not isinstance(alpha, (int, float, np.number)):
+        raise ValueError(f'alpha={alpha!r}; needed a number >= 0 or "auto"')
+    if not 0 <= float(alpha) < np.inf:
+        raise ValueError(f'alpha={alpha}; needed a finite number >= 0 or "auto"')
+    return float(alpha)
+
+
+def _is_exhaustive(masks: Masks) -> bool:
+    n = masks.shape[1]
+    if n > 30 or len(masks) != 1 << n:
+        return False
+    return bool((draw.mask_numbers(masks) == np.arange(len(masks))).all())
+
+
+def _through_evaluated_ends(fit: Fit, masks: Masks, values: Floats) -> Fit:
+    full = np.flatnonzero(masks.all(axis=1))
+    empty = np.flatnonzero(~masks.any(axis=1))
+    if not len(full) or not len(empty):
+        raise ValueError(
+            "ends=True needs the values of the masks with all kept and all removed; "
+            "add both to the masks, or draw them with draw_masks(..., ends=True)"
+        )
+    n_features = masks.shape[1]
+    table, coef = through_ends(
+        fit.table, fit.coef, n_features, values[full[0]], values[empty[0]]
+    )
+    # The change lies in V_C and f - g is orthogonal to V_C, so energies add up.
+    added = coef - np.pad(fit.coef, ((0, len(coef) - len(fit.coef)), (0, 0)))
+    value = np.hypot(fit.error.value, np.linalg.norm(added, axis=0))
+    return replace(fit, table=table, coef=coef, error=replace(fit.error, value=value))
+
+
+def _surrogates(
+    fit: Fit, masks: Masks, values: Floats, radius: int | None, one_output: bool
+) -> list[Surrogate]:
+    n_functions, n_outputs = values.shape[1:]
+    coef = fit.coef.reshape(len(fit.table), n_functions, n_outputs)
+    out = []
+    for k in range(n_functions):
+        active = basis.active_rows(fit.table, coef[:, k])
+        block = slice(k * n_outputs, (k + 1) * n_outputs)
+        pick = 0 if one_output else slice(None)
+        value, standard_error = fit.error.value, fit.error.standard_error
+        out.append(
+            Surrogate(
+                n_features=masks.shape[1],
+                table=basis.trim(fit.table[active]),
+                coef=coef[active, k, pick],
+                error=Estimate(
+                    np.asarray(value)[block][pick],
+                    np.asarray(standard_error)[block][pick],
+                    fit.error.n_evaluations,
+                    fit.error.exact,
+                ),
+                n_evaluations=len(masks),
+                alpha=fit.alpha[block][pick],
+                radius=radius,
+                evaluated=Evaluated(masks, values[:, k, pick]),
+            )
+        )
+    return out

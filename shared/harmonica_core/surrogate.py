@@ -1,0 +1,266 @@
+"""The readable polynomial that explains every removal of one input's features."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from harmonica_core import basis, storage
+from harmonica_core._types import Floats, Table, Term, Values
+from harmonica_core.estimate import Estimate
+from harmonica_core.evaluate import Evaluated
+from harmonica_core.masks import check_masks
+
+
+@dataclass(frozen=True, eq=False)
+class Surrogate:
+    """``g(x) = sum_S coef_S chi_S(x)``: frozen, callable on masks.
+
+    Attributes
+    ----------
+    n_features : int
+    table : int32 (n_terms, degree)
+        One term a row, padded with -1; an iterable of tuples is converted. The empty
+        term is the intercept.
+    coef : float64 (n_terms,) or (n_terms, n_outputs)
+        Row k belongs to row k of ``table``, and to ``terms[k]``.
+    error : Estimate or None
+        Honest estimate of ``I_2 = sqrt(E (f - g)^2)`` over uniform masks (or over
+        the neighbourhood the surrogate was fitted on), per output. None when the
+        surrogate was not fitted but made from given numbers.
+    n_evaluations : int
+        Model evaluations that were paid for it.
+    alpha : float or (n_outputs,)
+        L1 strength used, scikit-learn's convention; 0 for an exact spectrum.
+    radius : int or None
+        Neighbourhood it was fitted on; None = all masks.
+    feature_names, output_names : tuple of str, optional
+    evaluated : Evaluated, optional
+        The masks and values it was fitted to.
+
+    Examples
+    --------
+    >>> g = Surrogate(2, ((), (0,), (0, 1)), np.array([1.0, 0.5, 0.25]))
+    >>> g([[True, True], [False, True]])
+    array([1.75, 0.25])
+    >>> g.spectrum[(0, 1)], g.base_value
+    (0.25, 0.75)
+    """
+
+    n_features: int
+    table: Table
+    coef: Values
+    error: Estimate | None = None
+    n_evaluations: int = 0
+    alpha: float | Floats = 0.0
+    radius: int | None = None
+    feature_names: tuple[str, ...] | None = None
+    output_names: tuple[str, ...] | None = None
+    evaluated: Evaluated | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        table = basis.check_table(self.table, self.n_features)
+        coef = np.array(self.coef, dtype=np.float64)
+        if coef.ndim not in (1, 2) or len(table) != len(coef):
+            raise ValueError(
+                f"got {len(table)} distinct terms and coef of shape {coef.shape}; "
+                "needed one row of coef per term"
+            )
+        if not np.isfinite(coef).all():
+            raise ValueError("coef has NaN or infinite entries; needed finite numbers")
+        coef.flags.writeable = False
+        table.flags.writeable = False
+        object.__setattr__(self, "table", table)
+        object.__setattr__(self, "coef", coef)
+        self._check_names("feature_names", self.n_features)
+        self._check_names("output_names", self.n_outputs)
+
+    def _check_names(self, what: str, needed: int) -> None:
+        names = getattr(self, what)
+        if names is None:
+            return
+        names = tuple(str(name) for name in names)
+        if len(names) != needed:
+            raise ValueError(f"got {len(names)} {what}; needed {needed}")
+        object.__setattr__(self, what, names)
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of outputs (1 also when ``coef`` is one-dimensional)."""
+        return 1 if self.coef.ndim == 1 else self.coef.shape[1]
+
+    @property
+    def degree(self) -> int:
+        """Size of the largest term."""
+        return int(basis.term_sizes(self.table).max(initial=0))
+
+    @cached_property
+    def terms(self) -> tuple[Term, ...]:
+        """Terms as sorted tuples of features; ``()`` is the intercept."""
+        return basis.terms_of(self.table)
+
+    @cached_property
+    def coef_columns(self) -> Floats:
+        """Coefficients as ``(n_terms, n_outputs)``."""
+        return self.coef.reshape(len(self.terms), -1)
+
+    def __call__(self, masks: Any) -> Values:
+        """Predict: ``(n_masks,)`` or ``(n_masks, n_outputs)``; a row for each mask."""
+        checked = check_masks(masks, self.n_features)
+        out = basis.predict(checked, self.table, self.coef_columns)
+        return out[:, 0] if self.coef.ndim == 1 else out
+
+    @cached_property
+    def spectrum(self) -> dict[Term, Any]:
+        """``{term: coef}``; the coef is a row ``(n_outputs,)`` for several outputs."""
+        coef = self.coef.tolist() if self.coef.ndim == 1 else list(self.coef)
+        return dict(zip(self.terms, coef, strict=True))
+
+    @property
+    def base_value(self) -> Any:
+        """``g(all removed)``: a float, or ``(n_outputs,)``."""
+        return self._at(False)
+
+    @property
+    def full_value(self) -> Any:
+        """``g(all kept)``: a float, or ``(n_outputs,)``."""
+        return self._at(True)
+
+    def _at(self, kept: bool) -> Any:
+        value = self(np.full((1, self.n_features), kept))[0]
+        return float(value) if self.coef.ndim == 1 else value
+
+    def shapley_values(self) -> Values:
+        """Shapley values of g: ``(n_features,)`` or ``(n_features, n_outputs)``.
+
+        ``phi_i = 2 * sum_{S contains i, |S| odd} a_S / |S|``; they sum to
+        ``g(all kept) - g(all removed)``.
+        """
+        sizes = basis.term_sizes(self.table)
+        odd = np.flatnonzero(sizes % 2)
+        share = 2 * self.coef_columns[odd] / sizes[odd, None]
+        phi = np.zeros((self.n_features + 1, self.n_outputs))
+        for position in range(self.table.shape[1]):
+            np.add.at(phi, self.table[odd, position], share)
+        phi = phi[:-1]  # the last row collected the padding
+        return phi[:, 0] if self.coef.ndim == 1 else phi
+
+    def output(self, k: int) -> Surrogate:
+        """Return the surrogate of output ``k`` alone."""
+        if self.coef.ndim == 1:
+            raise ValueError("this surrogate has one output already; call it directly")
+        if not 0 <= k < self.n_outputs:
+            raise ValueError(f"output {k}; needed 0 to {self.n_outputs - 1}")
+        evaluated = self.evaluated and Evaluated(
+            self.evaluated.masks, self.evaluated.values[:, k]
+        )
+        error = self.error and Estimate(
+            float(np.ravel(self.error.value)[k]),
+            float(np.ravel(self.error.standard_error)[k]),
+            self.error.n_evaluations,
+            self.error.exact,
+        )
+        active = basis.active_rows(self.table, self.coef[:, [k]])
+        return replace(
+            self,
+            table=basis.trim(self.table[active]),
+            coef=self.coef[active, k],
+            error=error,
+            alpha=float(np.broadcast_to(self.alpha, self.n_outputs)[k]),
+            output_names=self.output_names and (self.output_names[k],),
+            evaluated=evaluated,
+        )
+
+    def with_names(
+        self,
+        feature_names: Iterable[str] | None = None,
+        output_names: Iterable[str] | None = None,
+    ) -> Surrogate:
+        """Return a copy that carries names."""
+        return replace(
+            self,
+            feature_names=None if feature_names is None else tuple(feature_names),
+            output_names=None if output_names is None else tuple(output_names),
+        )
+
+    def term_name(self, term: Term) -> str:
+        """Return a readable name: ``age × income``, or ``(base)`` for the intercept."""
+        if not term:
+            return "(base)"
+        return " × ".join(self.feature_name(i) for i in term)
+
+    def feature_name(self, i: int) -> str:
+        """Return the name of feature i (``x3`` when no names were given)."""
+        return self.feature_names[i] if self.feature_names else f"x{i}"
+
+    def top_terms(self, n: int = 10) -> list[Term]:
+        """Return the n terms of largest magnitude, the intercept left out."""
+        size = np.abs(self.coef_columns).max(axis=1, initial=0.0)
+        order = np.argsort(-size, kind="stable")
+        return [self.terms[row] for row in order if self.terms[row]][:n]
+
+    def __repr__(self) -> str:
+        head = (
+            f"Surrogate of {self.n_features} features, {len(self.terms)} terms up to "
+            f"degree {self.degree}, {self.n_evaluations} evaluations"
+        )
+        if self.n_outputs > 1:
+            head += f", {self.n_outputs} outputs"
+        lines = [head]
+        if self.error is not None:
+            lines.append(f"  error (I_2): {self.error!r}")
+        for term in [t for t in self.terms if not t] + self.top_terms():
+            shown = np.array2string(np.asarray(self.spectrum[term]), precision=4)
+            lines.append(f"  {shown:>12}  {self.term_name(term)}")
+        hidden = len(self.terms) - (len(lines) - 1 - (self.error is not None))
+        if hidden > 0:
+            lines.append(f"  ... and {hidden} smaller terms")
+        return "\n".join(lines)
+
+    def to_frame(self) -> Any:
+        """Return a pandas DataFrame: term, name, size, one column per output."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError(
+                'to_frame() needs pandas: pip install "pandas>=2"'
+            ) from error
+        frame = pd.DataFrame(
+            {
+                "term": list(self.terms),
+                "name": [self.term_name(term) for term in self.terms],
+                "size": [len(term) for term in self.terms],
+            }
+        )
+        names = self.output_names or tuple(
+            "coef" if self.n_outputs == 1 else f"coef_{k}"
+            for k in range(self.n_outputs)
+        )
+        for k, name in enumerate(names):
+            frame[name] = self.coef_columns[:, k]
+        return frame
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to ``path`` (one .npz file, no pickle); an old file is replaced."""
+        storage.write(path, "surrogate", *storage.pack(self))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Surrogate:
+        """Read what `save` wrote; anything else is refused with a ValueError."""
+        return cls(**storage.unpack(*storage.read(path, "surrogate")))
+
+
+def check_feature_count(n_features: object) -> int:
+    """Return the number of features, a whole number >= 1."""
+    if isinstance(n_features, bool) or not isinstance(n_features, (int, np.integer)):
+        raise ValueError(
+            f"n_features={n_features!r}; needed a whole number of features, >= 1"
+        )
+    if n_features < 1:
+        raise ValueError(f"n_features={n_features}; needed at least 1 feature")
+    return int(n_features)
