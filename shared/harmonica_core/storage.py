@@ -42,7 +42,8 @@ def write(
 def read(path: str | os.PathLike[str], kind: str) -> tuple[Header, Arrays]:
     """Read a file that `write` wrote for the same ``kind``."""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        # Opened here, because np.load leaves a damaged file open.
+        with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         header = json.loads(arrays.pop("header").tobytes().decode())
     except FileNotFoundError:
@@ -88,6 +89,7 @@ def pack(surrogate: Any, prefix: str = "") -> tuple[Header, Arrays]:
         "n_features": surrogate.n_features,
         "n_evaluations": surrogate.n_evaluations,
         "radius": surrogate.radius,
+        "max_degree": surrogate.max_degree,
         "feature_names": surrogate.feature_names,
         "output_names": surrogate.output_names,
         "alpha": np.asarray(surrogate.alpha).tolist(),
@@ -128,6 +130,7 @@ def _unpack(header: Header, arrays: Arrays, prefix: str) -> dict[str, Any]:
         "n_evaluations": int(header["n_evaluations"]),
         "alpha": _scalar_or_array(header["alpha"]),
         "radius": header["radius"],
+        "max_degree": int(header["max_degree"]),
         "feature_names": None if names is None else tuple(names),
         "output_names": None if outputs is None else tuple(outputs),
         "evaluated": _unpack_evaluated(arrays, prefix, n_features),
