@@ -84,3 +84,14 @@ def test_impossible_terms_are_refused(terms, message):
 def test_impossible_tables_are_refused(table):
     with pytest.raises(ValueError, match="needed distinct rows"):
         basis.check_table(np.array(table), 5)
+
+
+def test_correlate_is_the_adjoint_of_predict(monkeypatch):
+    rng = np.random.default_rng(1)
+    table = basis.terms_up_to(8, 3)
+    masks = draw.uniform_draws(8, 101, rng)
+    weighted = rng.normal(size=(101, 2))
+    expected = basis.design(masks, table).T @ weighted
+    np.testing.assert_allclose(basis.correlate(masks, table, weighted), expected)
+    monkeypatch.setattr(basis, "_BLOCK_BYTES", 1)
+    np.testing.assert_allclose(basis.correlate(masks, table, weighted), expected)
