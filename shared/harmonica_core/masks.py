@@ -149,39 +149,39 @@ def check_radius(radius: int | None, n_features: int) -> int | None:
     return int(radius)
 
 
-def ball_size(n_features: int, radius: int) -> int:
-    """Number of masks with 1 to ``radius`` features removed."""
-    return sum(math.comb(n_features, i) for i in range(1, radius + 1))
+def ball_size(n_features: int, radius: int, fewest: int = 1) -> int:
+    """Number of masks with ``fewest`` to ``radius`` features removed."""
+    return sum(math.comb(n_features, i) for i in range(fewest, radius + 1))
 
 
-def removal_probabilities(n_features: int, radius: int) -> Floats:
-    """Probability ``(radius,)`` that 1, 2, ..., radius features are removed.
+def removal_probabilities(n_features: int, radius: int, fewest: int = 1) -> Floats:
+    """Probability ``(radius - fewest + 1,)`` that fewest, ..., radius are removed.
 
-    Uniform on the ball means proportional to ``C(n_features, i)``.
+    Uniform on these masks means proportional to ``C(n_features, i)``.
     """
     logs = np.array(
         [
             math.lgamma(n_features + 1)
             - math.lgamma(i + 1)
             - math.lgamma(n_features - i + 1)
-            for i in range(1, radius + 1)
+            for i in range(fewest, radius + 1)
         ]
     )
     weights = np.exp(logs - logs.max())
     return np.asarray(weights / weights.sum())
 
 
-def ball(n_features: int, radius: int) -> Masks:
-    """Every mask with 1 to ``radius`` features removed, fewest removed first.
+def ball(n_features: int, radius: int, fewest: int = 1) -> Masks:
+    """Every mask with ``fewest`` to ``radius`` features removed, fewest first.
 
     Examples
     --------
     >>> ball(3, 1).astype(int).tolist()
     [[0, 1, 1], [1, 0, 1], [1, 1, 0]]
     """
-    masks = np.ones((ball_size(n_features, radius), n_features), dtype=bool)
+    masks = np.ones((ball_size(n_features, radius, fewest), n_features), dtype=bool)
     start = 0
-    for size in range(1, radius + 1):
+    for size in range(fewest, radius + 1):
         count = math.comb(n_features, size)
         flat = itertools.chain.from_iterable(
             itertools.combinations(range(n_features), size)
@@ -207,12 +207,16 @@ def ball_masks(
 
 
 def ball_draws(
-    n_features: int, radius: int, n_masks: int, rng: np.random.Generator
+    n_features: int,
+    radius: int,
+    n_masks: int,
+    rng: np.random.Generator,
+    fewest: int = 1,
 ) -> Masks:
-    """Independent uniform draws ``(n_masks, n_features)`` from the ball."""
-    cumulative = np.cumsum(removal_probabilities(n_features, radius))
+    """Independent uniform draws, with ``fewest`` to ``radius`` features removed."""
+    cumulative = np.cumsum(removal_probabilities(n_features, radius, fewest))
     uniforms = rng.random((n_masks, n_features + 1))
-    sizes = 1 + np.searchsorted(cumulative[:-1], uniforms[:, 0], side="right")
+    sizes = fewest + np.searchsorted(cumulative[:-1], uniforms[:, 0], side="right")
     ranks = uniforms[:, 1:].argsort(axis=1).argsort(axis=1)
     return np.asarray(ranks >= sizes[:, None])
 
