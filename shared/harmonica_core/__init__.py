@@ -4,6 +4,7 @@ The flow, one direction: masks -> values -> terms -> coef -> `Surrogate`. Needs 
 scipy and scikit-learn only; never imports torch, captum or shap.
 """
 
+from harmonica_core import indices
 from harmonica_core.estimate import Estimate
 from harmonica_core.evaluate import Evaluated
 from harmonica_core.fit import auto_budget, draw_masks, fit_surrogate, fit_surrogates
@@ -17,4 +18,5 @@ __all__ = [
     "draw_masks",
     "fit_surrogate",
     "fit_surrogates",
+    "indices",
 ]

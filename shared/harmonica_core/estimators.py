@@ -48,6 +48,13 @@ class ReadableSet:
         table = basis.check_table(terms, n_features)
         return cls(n_features, degree, table[basis.term_sizes(table) > 0])
 
+    @property
+    def max_degree(self) -> int:
+        """Size of the largest candidate term."""
+        if self.extra is None:
+            return self.degree
+        return int(basis.term_sizes(self.extra).max(initial=0))
+
     def table(self) -> Table:
         """All terms of C (without what may join), the empty term first."""
         if self.extra is None:

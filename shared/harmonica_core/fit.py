@@ -229,7 +229,8 @@ def _fit_all(
         fit = fit_sampled(masks, flat, readable, _check_alpha(alpha), radius, rng)
     if ends:
         fit = _through_evaluated_ends(fit, masks, flat)
-    return _surrogates(fit, masks, values, radius, one_output)
+    found = _surrogates(fit, masks, values, radius, one_output)
+    return [replace(s, max_degree=readable.max_degree) for s in found]
 
 
 def _check_degree(degree: object) -> int:

@@ -10,15 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from harmonica_core import basis, storage
+from harmonica_core import basis, indices, storage
 from harmonica_core._types import Floats, Table, Term, Values
 from harmonica_core.estimate import Estimate
 from harmonica_core.evaluate import Evaluated
+from harmonica_core.indices import Interactions
 from harmonica_core.masks import check_masks
+from harmonica_core.whatif import Askable
 
 
 @dataclass(frozen=True, eq=False)
-class Surrogate:
+class Surrogate(Askable):
     """``g(x) = sum_S coef_S chi_S(x)``: frozen, callable on masks.
 
     Attributes
@@ -39,6 +41,9 @@ class Surrogate:
         L1 strength used, scikit-learn's convention; 0 for an exact spectrum.
     radius : int or None
         Neighbourhood it was fitted on; None = all masks.
+    max_degree : int
+        Largest term that was a candidate in the fit, at least ``degree``: an absent
+        term up to this size is a finding, a larger one was never looked for.
     feature_names, output_names : tuple of str, optional
     evaluated : Evaluated, optional
         The masks and values it was fitted to.
@@ -59,6 +64,7 @@ class Surrogate:
     n_evaluations: int = 0
     alpha: float | Floats = 0.0
     radius: int | None = None
+    max_degree: int = 0
     feature_names: tuple[str, ...] | None = None
     output_names: tuple[str, ...] | None = None
     evaluated: Evaluated | None = field(default=None, repr=False)
@@ -77,6 +83,7 @@ class Surrogate:
         table.flags.writeable = False
         object.__setattr__(self, "table", table)
         object.__setattr__(self, "coef", coef)
+        object.__setattr__(self, "max_degree", max(self.max_degree, self.degree))
         self._check_names("feature_names", self.n_features)
         self._check_names("output_names", self.n_outputs)
 
@@ -149,6 +156,18 @@ class Surrogate:
             np.add.at(phi, self.table[odd, position], share)
         phi = phi[:-1]  # the last row collected the padding
         return phi[:, 0] if self.coef.ndim == 1 else phi
+
+    def interactions(self, order: int = 2, index: str = "SII") -> Interactions:
+        """Return ``{term: value}`` for sizes 1 to ``order`` of any index of g.
+
+        See `harmonica_core.indices.interactions`: Moebius, BII, SII, k-SII, STII, FSII
+        or FBII; zeros are left out and read as zero.
+        """
+        return indices.interactions(self, order, index)
+
+    def interaction_matrix(self, index: str = "SII") -> Values:
+        """Return pairs in SHAP's layout: see `indices.interaction_matrix`."""
+        return indices.interaction_matrix(self, index)
 
     def output(self, k: int) -> Surrogate:
         """Return the surrogate of output ``k`` alone."""

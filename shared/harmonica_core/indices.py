@@ -1,0 +1,345 @@
+"""Every interaction index of a polynomial, exactly, from its spectrum.
+
+All of them are sums over the terms that contain the interaction, weighted by sizes
+alone: ``I_S = sum_{T superset of S} w(|S|, |T|) a_T``. So an index is a small matrix
+of weights, computed in exact fractions, and one pass over the subsets of the terms.
+There is no ``2**n_features`` anywhere.
+
+With ``u = |T| - |S|`` (kept = +1):
+
+=========  ==========================================================================
+Moebius    ``2^|S| (-1)^u``
+BII        ``2^|S|`` for u = 0 (Banzhaf interaction)
+SII        ``2^|S| / (u + 1)`` for even u (Shapley interaction)
+k-SII      SII aggregated with Bernoulli numbers, sums to g(all kept) - base value
+STII       Moebius for ``|S| < order``; at the top ``sum_R m_R / binom(|R|, order)``
+FSII       Faith-Shap: best fit of that order under the Shapley kernel
+FBII       Faith-Banzhaf: Moebius of the spectrum truncated at that order
+=========  ==========================================================================
+
+``SV`` and ``BV`` are the Shapley and Banzhaf values: SII and BII of order 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from functools import lru_cache
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from harmonica_core import basis
+from harmonica_core._types import Floats, Table, Term, Values
+
+if TYPE_CHECKING:
+    from harmonica_core.surrogate import Surrogate
+
+INDICES = ("Moebius", "BII", "SII", "k-SII", "STII", "FSII", "FBII", "SV", "BV")
+
+_ALIASES = {
+    **{name.lower(): name for name in INDICES},
+    "möbius": "Moebius",
+    "mobius": "Moebius",
+    "ksii": "k-SII",
+    "shapley": "SV",
+    "banzhaf": "BV",
+    "shapley-taylor": "STII",
+    "faith-shap": "FSII",
+    "faith-banzhaf": "FBII",
+}
+
+
+class Interactions(dict[Term, Any]):
+    """``{term: value}`` of the non-zero interactions; any other term reads as zero.
+
+    Attributes
+    ----------
+    index : str
+    order : int
+        Largest size it holds; sizes run from 1 to ``order``.
+    """
+
+    def __init__(
+        self, items: Any, *, index: str, order: int, n_features: int, zero: Any
+    ) -> None:
+        super().__init__(items)
+        self.index, self.order = index, order
+        self._n_features, self._zero = n_features, zero
+
+    def __missing__(self, term: Term) -> Any:
+        in_range = isinstance(term, tuple) and 1 <= len(term) <= self.order
+        ascending = in_range and all(
+            a < b for a, b in zip(term, term[1:], strict=False)
+        )
+        if not ascending or term[0] < 0 or term[-1] >= self._n_features:
+            raise KeyError(
+                f"{term!r}; needed a sorted tuple of 1 to {self.order} features, each "
+                f"0 to {self._n_features - 1}"
+            )
+        return self._zero
+
+
+def check_index(index: object) -> str:
+    """Return the index's own spelling; upper or lower case and full names pass."""
+    name = _ALIASES.get(index.lower()) if isinstance(index, str) else None
+    if name is None:
+        raise ValueError(f"index={index!r} is unknown; needed one of {list(INDICES)}")
+    return name
+
+
+def check_order(order: object, degree: int) -> int:
+    """Return a valid order: 1 to ``degree`` (order 1 is always answered)."""
+    if isinstance(order, bool) or not isinstance(order, (int, np.integer)):
+        raise ValueError(f"order={order!r}; needed a whole number >= 1")
+    if not 1 <= order <= max(1, degree):
+        raise ValueError(
+            f"order={order} of a surrogate of degree {degree}; needed 1 <= order <= "
+            f"{max(1, degree)}: it holds nothing about larger interactions; lower "
+            "order or fit with a higher degree"
+        )
+    return int(order)
+
+
+def interactions(
+    surrogate: Surrogate, order: int = 2, index: str = "SII"
+) -> Interactions:
+    """Interactions of sizes 1 to ``order`` of a surrogate, for any index.
+
+    Parameters
+    ----------
+    surrogate : Surrogate
+    order : int
+        At most the surrogate's ``max_degree``; "SV" and "BV" are always of order 1.
+    index : str
+        One of `INDICES`, in upper or lower case.
+
+    Returns
+    -------
+    Interactions
+        ``{term: value}`` for terms of size 1 to ``order``, smallest first, without the
+        zeros (reading one that is not there gives zero). A value is a float, or a row
+        ``(n_outputs,)``. The base value is not in it: that is
+        ``surrogate.base_value`` (see `index_base` for Faith-Banzhaf's own).
+    """
+    name = check_index(index)
+    one = name in ("SV", "BV")
+    order = 1 if one else check_order(order, surrogate.max_degree)
+    table, values = interaction_table(
+        surrogate.table, surrogate.coef_columns, name, order
+    )
+    single = surrogate.coef.ndim == 1
+    return Interactions(
+        zip(
+            basis.terms_of(table),
+            values[:, 0].tolist() if single else list(values),
+            strict=True,
+        ),
+        index=name,
+        order=order,
+        n_features=surrogate.n_features,
+        zero=0.0 if single else np.zeros(surrogate.n_outputs),
+    )
+
+
+def feature_values(surrogate: Surrogate, index: str = "SV", order: int = 1) -> Values:
+    """Size-1 entries of an index: dense ``(n_features,)`` or ``(.., n_outputs)``."""
+    name = check_index(index)
+    order = check_order(order, surrogate.max_degree)
+    table, values = interaction_table(
+        surrogate.table, surrogate.coef_columns, name, order
+    )
+    ones = basis.term_sizes(table) == 1
+    out = np.zeros((surrogate.n_features, surrogate.n_outputs))
+    out[table[ones].max(axis=1, initial=-1)] = values[ones]
+    return out[:, 0] if surrogate.coef.ndim == 1 else out
+
+
+def interaction_matrix(surrogate: Surrogate, index: str = "SII") -> Values:
+    """Pairs in SHAP's layout: ``(n, n)`` or ``(n, n, n_outputs)``, symmetric.
+
+    Off the diagonal (i, j) is half of the pair's index of order 2, so that both halves
+    together count it once; ``(i, i) = phi_i`` minus its row's off-diagonals. Rows sum
+    to the Shapley values and everything to g(all kept) - g(all removed).
+
+    Parameters
+    ----------
+    index : {"SII", "STII", "FSII", "FBII", "BII", "k-SII", "Moebius"}
+        SHAP's own convention is "SII".
+    """
+    name = check_index(index)
+    if name in ("SV", "BV"):
+        raise ValueError(
+            f"index={index!r} has no pairs; needed an interaction index such as 'SII'"
+        )
+    table, values = interaction_table(surrogate.table, surrogate.coef_columns, name, 2)
+    pairs = basis.term_sizes(table) == 2
+    n = surrogate.n_features
+    out = np.zeros((n, n, surrogate.n_outputs))
+    if pairs.any():
+        i, j = table[pairs].T
+        out[i, j] = out[j, i] = values[pairs] / 2
+    phi = surrogate.shapley_values().reshape(n, -1)
+    out[np.arange(n), np.arange(n)] = phi - out.sum(axis=1)
+    return out[:, :, 0] if surrogate.coef.ndim == 1 else out
+
+
+def index_base(surrogate: Surrogate, index: str, order: int) -> Floats:
+    """Value of the empty interaction ``(n_outputs,)`` that belongs to an index.
+
+    The base value g(all removed), except for Faith-Banzhaf, whose best fit of that
+    order has an intercept of its own.
+    """
+    sizes = basis.term_sizes(surrogate.table)
+    held = sizes <= (order if check_index(index) == "FBII" else sizes.max(initial=0))
+    return np.asarray(((-1.0) ** sizes * held) @ surrogate.coef_columns)
+
+
+def interaction_table(
+    table: Table, coef: Floats, index: str, order: int
+) -> tuple[Table, Floats]:
+    """``I_S = sum_{T superset of S} w(|S|, |T|) coef_T`` for sizes 1 to ``order``.
+
+    Parameters
+    ----------
+    table : int32 (n_terms, width)
+    coef : float64 (n_terms, n_outputs)
+    index : str
+    order : int
+
+    Returns
+    -------
+    table : int32 (n_interactions, <= order)
+        By size, then in lexicographic order; zeros are left out.
+    values : float64 (n_interactions, n_outputs)
+    """
+    sizes = basis.term_sizes(table)
+    weights = size_weights(check_index(index), order, int(sizes.max(initial=0)))
+    found: list[tuple[Table, Floats]] = []
+    for size in range(1, min(order, weights.shape[1] - 1) + 1):
+        members, values = _superset_sums(table, coef, sizes, weights[size], size)
+        padding = ((0, 0), (0, order - size))
+        found.append((np.pad(members, padding, constant_values=-1), values))
+    if not found:
+        return np.zeros((0, 0), dtype=np.int32), np.zeros((0, coef.shape[1]))
+    members = np.concatenate([members for members, _ in found])
+    values = np.concatenate([values for _, values in found])
+    nonzero = (values != 0).any(axis=1)
+    return basis.trim(members[nonzero]), values[nonzero]
+
+
+def _superset_sums(
+    table: Table, coef: Floats, sizes: np.ndarray, weights: Floats, size: int
+) -> tuple[Table, Floats]:
+    """Subsets of one size of all terms, and the weighted sums over their supersets."""
+    subsets, shares = [], []
+    for t in range(size, len(weights)):
+        rows = np.flatnonzero(sizes == t)
+        if weights[t] == 0 or not len(rows):
+            continue
+        chosen = np.array(list(combinations(range(t), size)))
+        subsets.append(table[rows][:, chosen].reshape(-1, size))
+        shares.append(np.repeat(weights[t] * coef[rows], len(chosen), axis=0))
+    if not subsets:
+        return np.zeros((0, size), dtype=np.int32), np.zeros((0, coef.shape[1]))
+    members, where = np.unique(np.concatenate(subsets), axis=0, return_inverse=True)
+    sums = np.zeros((len(members), coef.shape[1]))
+    np.add.at(sums, where.ravel(), np.concatenate(shares))
+    return members, sums
+
+
+# ---------------------------------------------------------------- weights by size
+Weight = Callable[[int, int], Fraction]
+
+
+@lru_cache(maxsize=256)
+def size_weights(index: str, order: int, degree: int) -> Floats:
+    """Weights ``(order + 1, degree + 1)`` of a term of size t in I_S of size s."""
+    weight = _spectral_weight(index, order)
+    out = np.zeros((order + 1, degree + 1))
+    for s in range(1, order + 1):
+        for t in range(s, degree + 1):
+            out[s, t] = float(weight(s, t))
+    out.flags.writeable = False
+    return out
+
+
+def _spectral_weight(index: str, order: int) -> Weight:
+    if index == "STII":
+        return lambda s, t: _through_moebius(_stii_weight(order), s, t)
+    if index == "FSII":
+        return lambda s, t: _through_moebius(_fsii_weight(order), s, t)
+    return {
+        "Moebius": _moebius_weight,
+        "BII": _bii_weight,
+        "BV": _bii_weight,
+        "SII": _sii_weight,
+        "SV": _sii_weight,
+        "k-SII": lambda s, t: _k_sii_weight(order, s, t),
+        "FBII": lambda s, t: _moebius_weight(s, t) if t <= order else Fraction(0),
+    }[index]
+
+
+def _moebius_weight(s: int, t: int) -> Fraction:
+    return Fraction(2**s * (-1) ** (t - s))
+
+
+def _bii_weight(s: int, t: int) -> Fraction:
+    return Fraction(2**s if s == t else 0)
+
+
+def _sii_weight(s: int, t: int) -> Fraction:
+    return Fraction(2**s, t - s + 1) if (t - s) % 2 == 0 else Fraction(0)
+
+
+def _k_sii_weight(order: int, s: int, t: int) -> Fraction:
+    """``sum_R B_{|R|-|S|} SII_R`` over ``S <= R``, ``|R| <= order``."""
+    return sum(
+        (
+            math.comb(t - s, r - s) * bernoulli(r - s) * _sii_weight(r, t)
+            for r in range(s, min(order, t) + 1)
+        ),
+        Fraction(0),
+    )
+
+
+def _through_moebius(weight: Weight, s: int, t: int) -> Fraction:
+    """Weight of ``a_T`` in an index given by its weights of Moebius coefficients."""
+    return sum(
+        (
+            math.comb(t - s, r - s) * weight(s, r) * _moebius_weight(r, t)
+            for r in range(s, t + 1)
+        ),
+        Fraction(0),
+    )
+
+
+def _stii_weight(order: int) -> Weight:
+    def weight(s: int, r: int) -> Fraction:
+        return Fraction(1, math.comb(r, s)) if s == order else Fraction(int(r == s))
+
+    return weight
+
+
+def _fsii_weight(order: int) -> Weight:
+    """Faith-Shap (Tsai, Yeh, Ravikumar 2023): larger sets spread over smaller ones."""
+
+    def weight(s: int, r: int) -> Fraction:
+        if r <= order:
+            return Fraction(int(r == s))
+        spread = Fraction(math.comb(r - 1, order), math.comb(r + order - 1, order + s))
+        share = Fraction(s * math.comb(order, s), order + s)
+        return Fraction(-1) ** (order - s) * share * spread
+
+    return weight
+
+
+@lru_cache(maxsize=256)
+def bernoulli(m: int) -> Fraction:
+    """Bernoulli number ``B_m`` with ``B_1 = -1/2``."""
+    if m == 0:
+        return Fraction(1)
+    total = sum((math.comb(m + 1, j) * bernoulli(j) for j in range(m)), Fraction(0))
+    return -total / (m + 1)

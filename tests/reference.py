@@ -1,0 +1,187 @@
+"""Slow oracles, straight from the definitions. Small functions; append at the end.
+
+A game is an array of ``2**n`` values in the order of `harmonica_core.masks.all_masks`:
+bit i of the position says whether feature i is kept. A coalition is a Python set or
+tuple of kept features.
+"""
+
+import math
+from itertools import chain, combinations, permutations
+
+import numpy as np
+from scipy.special import bernoulli
+
+
+def n_features_of(game):
+    return int(len(game)).bit_length() - 1
+
+
+def subsets(features, smallest=0, largest=None):
+    features = sorted(features)
+    largest = len(features) if largest is None else largest
+    sizes = range(smallest, largest + 1)
+    return chain.from_iterable(combinations(features, size) for size in sizes)
+
+
+def value(game, coalition):
+    return game[sum(1 << i for i in coalition)]
+
+
+def parity(position, term):
+    """chi_S at the mask with this number: kept = +1, removed = -1."""
+    return math.prod(1 if position >> i & 1 else -1 for i in term)
+
+
+# ---------------------------------------------------------------- spectra
+def spectrum(game):
+    """a_S = E[f chi_S], one S at a time."""
+    n = n_features_of(game)
+    return {
+        term: sum(game[x] * parity(x, term) for x in range(len(game))) / len(game)
+        for term in subsets(range(n))
+    }
+
+
+def game_of_spectrum(coefs, n):
+    return np.array(
+        [sum(a * parity(x, term) for term, a in coefs.items()) for x in range(1 << n)]
+    )
+
+
+def moebius(game):
+    """m_S = sum_{T in S} (-1)^(|S|-|T|) f(T)."""
+    n = n_features_of(game)
+    return {
+        term: sum((-1) ** (len(term) - len(t)) * value(game, t) for t in subsets(term))
+        for term in subsets(range(n))
+    }
+
+
+# ---------------------------------------------------------------- values, indices
+def shapley_by_permutations(game):
+    """Average marginal contribution over all n! orders."""
+    n = n_features_of(game)
+    phi = np.zeros(n)
+    for order in permutations(range(n)):
+        for position, i in enumerate(order):
+            before = order[:position]
+            phi[i] += value(game, (*before, i)) - value(game, before)
+    return phi / math.factorial(n)
+
+
+def derivative(game, term, coalition):
+    """Discrete derivative of f in the direction ``term`` at ``coalition``."""
+    return sum(
+        (-1) ** (len(term) - len(t)) * value(game, (*coalition, *t))
+        for t in subsets(term)
+    )
+
+
+def _weighted_derivatives(game, term, weight):
+    """Sum of weight(|T|, |S|) times the derivative at T, over all T outside S."""
+    s = len(term)
+    others = set(range(n_features_of(game))) - set(term)
+    return sum(weight(len(t), s) * derivative(game, term, t) for t in subsets(others))
+
+
+def bii(game, order):
+    n = n_features_of(game)
+    return {
+        term: _weighted_derivatives(game, term, lambda t, s: 0.5 ** (n - s))
+        for term in subsets(range(n), 1, order)
+    }
+
+
+def sii(game, order):
+    n = n_features_of(game)
+
+    def weight(t, s):
+        return math.factorial(t) * math.factorial(n - t - s) / math.factorial(n - s + 1)
+
+    return {
+        term: _weighted_derivatives(game, term, weight)
+        for term in subsets(range(n), 1, order)
+    }
+
+
+def k_sii(game, order):
+    """The recursion over the order: k-SII(S) gains B_{k-|S|} * sum of larger SII."""
+    n = n_features_of(game)
+    base = sii(game, order)
+    numbers = bernoulli(order)  # B_1 = -1/2
+    out = {}
+    for k in range(1, order + 1):
+        for term in subsets(range(n), 1, k):
+            larger = combinations(set(range(n)) - set(term), k - len(term))
+            total = sum(base[tuple(sorted((*term, *extra)))] for extra in larger)
+            out[term] = out.get(term, 0.0) + numbers[k - len(term)] * total
+    return out
+
+
+def stii(game, order):
+    n = n_features_of(game)
+    out = {term: derivative(game, term, ()) for term in subsets(range(n), 1, order - 1)}
+    for term in subsets(range(n), order, order):
+        out[term] = _weighted_derivatives(
+            game, term, lambda t, s: order / n / math.comb(n - 1, t)
+        )
+    return out
+
+
+def indicator_design(n, order):
+    """Columns [S in kept] of all S up to ``order``, rows = all masks."""
+    terms = list(subsets(range(n), 0, order))
+    rows = [
+        [float(all(x >> i & 1 for i in term)) for term in terms] for x in range(1 << n)
+    ]
+    return terms, np.array(rows)
+
+
+def fbii(game, order):
+    """Least squares over all masks, equally weighted; holds () too."""
+    terms, design = indicator_design(n_features_of(game), order)
+    solution = np.linalg.lstsq(design, game, rcond=None)[0]
+    return dict(zip(terms, solution, strict=True))
+
+
+def fsii(game, order):
+    """Least squares under the Shapley kernel, exact at both ends; holds () too."""
+    n = n_features_of(game)
+    terms, design = indicator_design(n, order)
+    ends = [0, len(game) - 1]
+    inner = np.arange(1, len(game) - 1)
+    kept = np.array([bin(x).count("1") for x in inner])
+    weight = np.array([(n - 1) / (math.comb(n, t) * t * (n - t)) for t in kept])
+    gram = design[inner].T @ (weight[:, None] * design[inner])
+    right = design[inner].T @ (weight * game[inner])
+    constraint = design[ends]
+    system = np.block([[gram, constraint.T], [constraint, np.zeros((2, 2))]])
+    solution = np.linalg.lstsq(system, np.append(right, game[ends]), rcond=None)[0]
+    return dict(zip(terms, solution[: len(terms)], strict=True))
+
+
+# ---------------------------------------------------------------- metrics
+def ball_positions(n, radius=None):
+    """Numbers of the masks in N_radius: 1 to radius removed; None = all masks."""
+    removed = [n - bin(x).count("1") for x in range(1 << n)]
+    return [x for x, k in enumerate(removed) if radius is None or 1 <= k <= radius]
+
+
+def interpretation_error(game, explained, p=2, radius=None):
+    rows = ball_positions(n_features_of(game), radius)
+    gaps = [abs(game[x] - explained[x]) for x in rows]
+    return (sum(gap**p for gap in gaps) / len(gaps)) ** (1 / p)
+
+
+def truthful_gap(game, explained, terms):
+    residual = spectrum(np.asarray(game) - np.asarray(explained))
+    return sum(residual[term] ** 2 for term in terms)
+
+
+def game_from_interactions(interactions, base, n):
+    """g(mask) = base + sum of the interactions inside the kept features."""
+    out = np.full(1 << n, float(base))
+    for term, v in interactions.items():
+        inside = [x for x in range(1 << n) if all(x >> i & 1 for i in term)]
+        out[inside] += v
+    return out
