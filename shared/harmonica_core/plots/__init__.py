@@ -1,0 +1,1 @@
+"""Pictures of explanations (matplotlib, imported when first drawn)."""

@@ -1,0 +1,299 @@
+"""What the what-if page shows, as plain JSON values."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+import numpy as np
+
+from harmonica_core import picture, search
+from harmonica_core._types import Floats, Masks, Values
+from harmonica_core.estimate import Estimate
+from harmonica_core.evaluate import Evaluated
+
+if TYPE_CHECKING:
+    from harmonica_core.surrogate import Surrogate
+
+Json: TypeAlias = dict[str, Any]
+
+
+class AnySurrogate(Protocol):
+    """What a plain and an anchored surrogate have in common."""
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+
+    @property
+    def n_evaluations(self) -> int:
+        """Model evaluations that were paid for it."""
+
+    @property
+    def error(self) -> Estimate | None:
+        """Stated error."""
+
+    @property
+    def radius(self) -> int | None:
+        """Neighbourhood it was fitted on."""
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """Names of the features, if given."""
+
+    @property
+    def output_names(self) -> tuple[str, ...] | None:
+        """Names of the outputs, if given."""
+
+    @property
+    def evaluated(self) -> Evaluated | None:
+        """Masks and values it was fitted to."""
+
+    def output(self, k: int) -> AnySurrogate:
+        """Return the surrogate of output k."""
+
+    def __call__(self, masks: Any) -> Values:
+        """Predict."""
+
+
+def collect(
+    surrogate: AnySurrogate,
+    *,
+    feature_names: Iterable[str] | None,
+    feature_values: Iterable[Any] | None,
+    tokens: Iterable[str | tuple[str, int | None]] | None,
+    image: Any,
+    segments: Any,
+    threshold: float | None,
+    output: int,
+    start: Masks,
+    max_evaluated: int,
+) -> Json:
+    """Return everything the page needs; the parameters are those of `what_if`."""
+    if (image is None) != (segments is None):
+        raise ValueError("got only one of image and segments; needed both or neither")
+    if threshold is not None and not np.isfinite(threshold):
+        raise ValueError(f"threshold={threshold}; needed a finite number")
+    one = one_output(surrogate, output)
+    n = one.n_features
+    words = None if tokens is None else token_pairs(tokens, n)
+    names = _names(one, feature_names, words, image)
+    shown = carried(one.evaluated, max_evaluated)
+    local = pieces(one)[0]  # the one at the input, for the additive answer
+    return {
+        "n": n,
+        "names": names,
+        "marks": [str(i) for i in range(n)],
+        "given": _given(feature_values, n),
+        "order": _by_influence(one),
+        "tokens": words,
+        "picture": None if image is None else picture.encode(image, segments, n),
+        "pieces": [_polynomial(piece) for piece in pieces(one)],
+        "anchors": anchors(one).astype(int).tolist(),
+        "base": float(local.base_value),
+        "shapley": local.shapley_values().tolist(),
+        "error": _error(one),
+        "radius": one.radius,
+        "evaluated": shown and _packed(shown),
+        "range": _range(one, shown, threshold),
+        "tolerance": tolerance(one),
+        "budget": search.DEFAULT_BUDGET,
+        "threshold": None if threshold is None else float(threshold),
+        "start": start.astype(int).tolist(),
+        "output": one.output_names[0] if one.output_names else None,
+        "summary": _summary(one),
+        "notes": [_error_note(one), _evaluated_note(one, shown), _ADDITIVE_NOTE],
+    }
+
+
+_ADDITIVE_NOTE = (
+    "The additive sum is the base value plus the Shapley values of the kept features, "
+    "as a SHAP plot adds them up. It agrees with g when everything is kept or "
+    "everything is removed; in between it leaves out the interactions."
+)
+
+
+def one_output(surrogate: AnySurrogate, output: int) -> AnySurrogate:
+    """Return the surrogate of one output."""
+    if pieces(surrogate)[0].coef.ndim == 2:
+        return surrogate.output(output)
+    if output != 0:
+        raise ValueError(f"output={output}; this surrogate has one output, needed 0")
+    return surrogate
+
+
+def pieces(surrogate: AnySurrogate) -> tuple[Surrogate, ...]:
+    """Polynomials of a surrogate: one, or one per anchor."""
+    own: Any = getattr(surrogate, "surrogates", (surrogate,))
+    return tuple(own)
+
+
+def anchors(surrogate: AnySurrogate) -> Masks:
+    """Masks ``(n_pieces, n_features)`` that choose among the pieces."""
+    everything = np.ones((1, surrogate.n_features), dtype=bool)
+    return np.asarray(getattr(surrogate, "anchors", everything))
+
+
+def tolerance(surrogate: AnySurrogate) -> float:
+    """Rounding error that a value of g may carry."""
+    return 1e-12 * max(float(np.abs(piece.coef).sum()) for piece in pieces(surrogate))
+
+
+def token_pairs(
+    tokens: Iterable[str | tuple[str, int | None]], n_features: int
+) -> list[tuple[str, int | None]]:
+    """Return ``(text, feature or None)`` for every token, each feature at least once.
+
+    Examples
+    --------
+    >>> token_pairs(["not", "bad"], 2)
+    [('not', 0), ('bad', 1)]
+    """
+    pairs: list[tuple[str, int | None]] = []
+    for position, token in enumerate(tokens):
+        text, i = (token, position) if isinstance(token, str) else token
+        pairs.append((str(text), None if i is None else int(i)))
+    features = {i for _, i in pairs if i is not None}
+    if features != set(range(n_features)):
+        raise ValueError(
+            f"tokens name {len(features)} features; needed one string for each of the "
+            f"{n_features} features, or pairs (text, feature) that name each of 0 to "
+            f"{n_features - 1}"
+        )
+    return pairs
+
+
+def carried(evaluated: Evaluated | None, limit: int) -> Evaluated | None:
+    """Evaluated masks to put on the page: at most ``limit``, fewest removed first."""
+    if evaluated is None or limit <= 0 or not len(evaluated):
+        return None
+    removed = (~evaluated.masks).sum(axis=1)
+    rows = np.argsort(removed, kind="stable")[:limit]
+    return Evaluated(evaluated.masks[rows], np.ravel(evaluated.values[rows]))
+
+
+def _packed(evaluated: Evaluated) -> Json:
+    bits = np.packbits(evaluated.masks, axis=1, bitorder="little")
+    values = evaluated.values.astype("<f8")
+    return {
+        "masks": base64.b64encode(bits.tobytes()).decode(),
+        "values": base64.b64encode(values.tobytes()).decode(),
+    }
+
+
+def _polynomial(piece: Surrogate) -> Json:
+    return {"terms": [list(term) for term in piece.terms], "coef": piece.coef.tolist()}
+
+
+def _names(
+    surrogate: AnySurrogate,
+    feature_names: Iterable[str] | None,
+    words: list[tuple[str, int | None]] | None,
+    image: Any,
+) -> list[str]:
+    n = surrogate.n_features
+    chosen = surrogate.feature_names if feature_names is None else feature_names
+    if chosen is not None:
+        names = [str(name) for name in chosen]
+    elif words is not None:
+        names = [" ".join(text for text, k in words if k == i) for i in range(n)]
+    else:
+        prefix = "x" if image is None else "superpixel "
+        names = [f"{prefix}{i}" for i in range(n)]
+    if len(names) != n:
+        raise ValueError(f"got {len(names)} feature_names; needed {n}")
+    return names
+
+
+def _given(feature_values: Iterable[Any] | None, n_features: int) -> list[str] | None:
+    if feature_values is None:
+        return None
+    given = [
+        f"{value:.4g}" if isinstance(value, (float, np.floating)) else str(value)
+        for value in feature_values
+    ]
+    if len(given) != n_features:
+        raise ValueError(f"got {len(given)} feature_values; needed {n_features}")
+    return given
+
+
+def _by_influence(surrogate: AnySurrogate) -> list[int]:
+    """Features by the total size of the terms that hold them, largest first."""
+    mass = np.zeros(surrogate.n_features + 1)
+    for piece in pieces(surrogate):
+        for column in piece.table.T:
+            np.add.at(mass, column, np.abs(piece.coef))
+    return [int(i) for i in np.argsort(-mass[:-1], kind="stable")]
+
+
+def _error(surrogate: AnySurrogate) -> Json | None:
+    if surrogate.error is None:
+        return None
+    value, standard_error = np.ravel([*surrogate.error]).tolist()
+    return {"value": value, "standardError": standard_error}
+
+
+def _range(
+    surrogate: AnySurrogate, shown: Evaluated | None, threshold: float | None
+) -> tuple[float, float]:
+    """Ends of the scale: what f and g take on masks that the page may well visit."""
+    n = surrogate.n_features
+    rng = np.random.default_rng(0)
+    masks = np.concatenate([np.eye(n, dtype=bool), rng.random((256, n)) < 0.5])
+    masks = np.concatenate([masks, ~masks[:n], np.ones((1, n), bool)])
+    values: list[Floats] = [surrogate(masks), surrogate(np.zeros((1, n), bool))]
+    if shown is not None:
+        values.append(shown.values)
+    if threshold is not None:
+        values.append(np.array([threshold]))
+    every = np.concatenate(values)
+    low, high = float(every.min()), float(every.max())
+    pad = 0.04 * (high - low) or 0.5 * (abs(high) or 1.0)
+    return low - pad, high + pad
+
+
+def _summary(surrogate: AnySurrogate) -> str:
+    own = pieces(surrogate)
+    n_terms = sum(len(piece.terms) for piece in own)
+    degree = max(piece.degree for piece in own)
+    parts = [
+        f"{surrogate.n_features} features",
+        f"{n_terms:,} terms up to degree {degree}",
+        f"{surrogate.n_evaluations:,} model evaluations",
+    ]
+    if len(own) > 1:
+        parts.insert(1, f"{len(own)} local models")
+    return " · ".join(parts)
+
+
+def _error_note(surrogate: AnySurrogate) -> str:
+    error = surrogate.error
+    if error is None:
+        return "No error is stated: this explanation was made from given numbers."
+    where = (
+        "all combinations"
+        if surrogate.radius is None
+        else f"combinations with 1 to {surrogate.radius} features removed"
+    )
+    if error.exact and float(error) <= tolerance(surrogate):
+        return f"The explanation equals the model on {where}; all were evaluated."
+    what = f"Typical error {error!r}: the root mean square of f − g over {where}"
+    if error.exact:
+        return f"{what}, all evaluated. A single answer can be off by more."
+    return (
+        f"{what}, estimated from {error.n_evaluations:,} held-out evaluations (± is "
+        "its standard error). A single answer can be off by more."
+    )
+
+
+def _evaluated_note(surrogate: AnySurrogate, shown: Evaluated | None) -> str:
+    if shown is None or surrogate.evaluated is None:
+        return "This page carries no evaluations of the model itself."
+    total = len(surrogate.evaluated)
+    if len(shown) == total:
+        return f"The model's own value f is shown for all {total:,} evaluated cases."
+    return (
+        f"The model's own value f is shown for {len(shown):,} of the {total:,} "
+        "evaluated cases, those with the fewest features removed."
+    )
