@@ -74,12 +74,15 @@ class Fit:
     alpha : float64 (n_outputs,)
     error : Estimate
         With arrays ``(n_outputs,)``.
+    held_out : float64 (m, n_outputs), optional
+        Predictions of each mask by a fit that has not seen it; None when exact.
     """
 
     table: Table
     coef: Floats
     alpha: Floats
     error: Estimate
+    held_out: Floats | None = None
 
 
 def with_empty_term(table: Table) -> Table:
@@ -144,7 +147,7 @@ def fit_sampled(
     table = with_empty_term(found.table)
     coef = np.concatenate([found.intercept[None, :], found.coef])
     error = held_out_error(values - found.held_out)
-    return Fit(table, coef, found.alpha, error)
+    return Fit(table, coef, found.alpha, error, found.held_out)
 
 
 def held_out_error(residual: Floats) -> Estimate:

@@ -222,18 +222,30 @@ def _fit_all(
     n_features = masks.shape[1]
     radius = draw.check_radius(radius, n_features)
     flat = values.reshape(len(values), -1)
-    readable = ReadableSet.of(terms, n_features, _check_degree(degree))
-    if radius is None and _is_exhaustive(masks):
-        fit = fit_exact(flat, readable, _check_alpha(alpha))
-    else:
-        fit = fit_sampled(masks, flat, readable, _check_alpha(alpha), radius, rng)
+    readable = ReadableSet.of(terms, n_features, check_degree(degree))
+    fit = fit_values(masks, flat, readable, check_alpha(alpha), radius, rng)
     if ends:
         fit = _through_evaluated_ends(fit, masks, flat)
     found = _surrogates(fit, masks, values, radius, one_output)
     return [replace(s, max_degree=readable.max_degree) for s in found]
 
 
-def _check_degree(degree: object) -> int:
+def fit_values(
+    masks: Masks,
+    values: Floats,
+    readable: ReadableSet,
+    alpha: float | None,
+    radius: int | None,
+    rng: np.random.Generator,
+) -> Fit:
+    """Fit ``values (m, n_outputs)``: exactly when these are all masks."""
+    if radius is None and _is_exhaustive(masks):
+        return fit_exact(values, readable, alpha)
+    return fit_sampled(masks, values, readable, alpha, radius, rng)
+
+
+def check_degree(degree: object) -> int:
+    """Return a whole number >= 1."""
     if isinstance(degree, bool) or not isinstance(degree, (int, np.integer)):
         raise ValueError(f"degree={degree!r}; needed a whole number >= 1")
     if degree < 1:
@@ -241,7 +253,7 @@ def _check_degree(degree: object) -> int:
     return int(degree)
 
 
-def _check_alpha(alpha: object) -> float | None:
+def check_alpha(alpha: object) -> float | None:
     """Return the given strength, or None for "auto"."""
     if isinstance(alpha, str) and alpha == "auto":
         return None
