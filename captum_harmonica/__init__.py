@@ -1,1 +1,15 @@
-"""Placeholder docstring, replaced by the adapter."""
+"""Harmonica for Captum: `Harmonica(model)` in place of `KernelShap(model)`."""
+
+try:
+    import captum as _captum_itself
+    import torch as _torch
+except ImportError as error:
+    raise ImportError(
+        'captum_harmonica needs torch and captum: pip install "harmonica-xai[captum]"'
+    ) from error
+
+del _captum_itself, _torch
+
+from captum_harmonica.attribution import Harmonica  # noqa: E402
+
+__all__ = ["Harmonica"]

@@ -1,0 +1,191 @@
+"""One batch: which examples share masks, what was evaluated, one progress bar."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from harmonica_core import Evaluated, auto_budget
+from harmonica_core.evaluate import evaluate
+from numpy.typing import NDArray
+
+from captum_harmonica._captum import progress
+from captum_harmonica.value_function import (
+    MaskedForward,
+    Masks,
+    as_rows,
+    whole_number,
+)
+
+
+class Bar:
+    """Captum's progress bar; its total grows as forwards are planned."""
+
+    def __init__(self, title: str | None) -> None:
+        self._bar: Any = None if title is None else progress(desc=title, total=0)
+
+    def plan(self, n_forwards: int) -> None:
+        """Announce forwards."""
+        if self._bar is not None:
+            self._bar.total += n_forwards
+            self._bar.update(0)
+
+    def step(self) -> None:
+        """Count one forward."""
+        if self._bar is not None:
+            self._bar.update()
+
+    def close(self) -> None:
+        """Draw the last state."""
+        if self._bar is not None:
+            self._bar.close()
+
+
+@dataclass(frozen=True)
+class Group:
+    """Examples with the same features: they share masks and one fit.
+
+    Attributes
+    ----------
+    f : MaskedForward
+        Of these examples and of the features they have.
+    budget : int
+        Masks that may be evaluated.
+    bar : Bar
+    full : float64 (n_functions * n_outputs,), optional
+        Values with everything kept, if they are known already.
+    """
+
+    f: MaskedForward
+    budget: int
+    bar: Bar
+    full: NDArray[np.float64] | None = None
+
+    @property
+    def n_features(self) -> int:
+        """Features that these examples really have."""
+        return len(self.f.columns)
+
+    def evaluate(self, masks: Masks) -> NDArray[np.float64]:
+        """Values ``(m, n_functions)`` or ``(m, n_functions, n_outputs)``."""
+        known, n_known = None, 0
+        if self.full is not None:
+            everything = np.ones((1, self.n_features), dtype=bool)
+            known = Evaluated(everything, self.full[None, :])
+            n_known = int(masks.all(axis=1).sum())
+        self.bar.plan(self.f.n_forwards(len(masks) - n_known))
+        values = evaluate(self.f, masks, batch_size=self.f.masks_per_call, known=known)
+        shaped = values.reshape(len(masks), self.f.n_functions, -1)
+        return shaped[:, :, 0] if shaped.shape[2] == 1 else shaped
+
+
+def explain_batch(
+    f: MaskedForward,
+    n_samples: int | Literal["auto"],
+    title: str | None,
+    fit: Callable[[Group], list[Any]],
+) -> tuple[list[Any], bool]:
+    """Fit every function of a batch, group by group.
+
+    Returns
+    -------
+    surrogates : list
+        One per example, or one for the whole batch.
+    joint : bool
+        Whether it is one for the whole batch.
+    """
+    bar = Bar(title)
+    try:
+        f, full = _first_look(replace(f, on_forward=bar.step), bar)
+        found: list[Any] = [None] * f.n_functions
+        for rows, columns in _groups(f):
+            group = Group(
+                f if f.joint else f.of(f.examples[rows], columns),
+                check_n_samples(n_samples, len(columns)),
+                bar,
+                None if full is None else full[rows].ravel(),
+            )
+            for row, one in zip(rows, fit(group), strict=True):
+                found[row] = on_all_features(one, columns, f.features.n_features)
+        return found, f.joint
+    finally:
+        bar.close()
+
+
+def check_n_samples(n_samples: object, n_features: int) -> int:
+    """Return the number of masks per example."""
+    if isinstance(n_samples, str) and n_samples == "auto":
+        return auto_budget(n_features)
+    budget = whole_number(n_samples)
+    if budget is None or budget < 2:
+        raise ValueError(
+            f"n_samples={n_samples!r} with {n_features} features; needed a whole number"
+            f' of masks, at least 2, or "auto" (here {auto_budget(n_features)})'
+        )
+    return budget
+
+
+def _first_look(
+    f: MaskedForward, bar: Bar
+) -> tuple[MaskedForward, NDArray[np.float64] | None]:
+    """Run a batch unmasked to see whether its output has one row per example.
+
+    A single example needs no look: its first forward will tell.
+    """
+    if f.n_examples == 1:
+        return f, None
+    bar.plan(1)
+    kept = torch.ones(f.n_examples, f.features.n_features, dtype=torch.bool)
+    output = f.run(kept, torch.arange(f.n_examples))
+    f.on_forward()
+    per_example = (
+        isinstance(output, torch.Tensor)
+        and output.dim() > 0
+        and output.shape[0] == f.n_examples
+    )
+    if per_example:
+        return f, as_rows(output, f.n_examples)
+    if f.rows_per_call != 1:
+        raise ValueError(
+            f"forward_func returned one result for the whole batch of {f.n_examples} "
+            f"examples, and perturbations_per_eval={f.rows_per_call}; needed "
+            "perturbations_per_eval=1, because such a result can not be split"
+        )
+    return replace(f, joint=True), as_rows(output, 1)
+
+
+def _groups(
+    f: MaskedForward,
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Functions and the features they have, for each set of features that occurs."""
+    present = f.features.present(f.n_examples)
+    if f.joint:
+        present = np.atleast_2d(present.any(axis=0))
+    kinds, kind_of = np.unique(present, axis=0, return_inverse=True)
+    for number, kind in enumerate(kinds):
+        yield np.flatnonzero(kind_of.ravel() == number), np.flatnonzero(kind)
+
+
+def on_all_features(surrogate: Any, columns: NDArray[np.int64], n_features: int) -> Any:
+    """Return a surrogate of some features as one of all; the others have no effect."""
+    if len(columns) == n_features:
+        return surrogate
+    table = np.append(columns, -1)[surrogate.table].astype(np.int32)
+    return replace(
+        surrogate,
+        n_features=n_features,
+        table=table,
+        evaluated=_with_idle_columns(surrogate.evaluated, columns, n_features),
+    )
+
+
+def _with_idle_columns(
+    evaluated: Evaluated, columns: NDArray[np.int64], n_features: int
+) -> Evaluated:
+    """Give a feature without effect the first column: both ends stay both ends."""
+    masks = np.repeat(evaluated.masks[:, :1], n_features, axis=1)
+    masks[:, columns] = evaluated.masks
+    return Evaluated(masks, evaluated.values)
