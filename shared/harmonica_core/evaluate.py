@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from tqdm.auto import tqdm
 
 from harmonica_core._types import Floats, Masks, ValueFunction, Values
+from harmonica_core.cache import BoundCache, CacheKey, ValueCache, opened
 from harmonica_core.masks import check_masks
+from harmonica_core.resilience import (
+    BatchSize,
+    Caller,
+    CallPolicy,
+    OutOfTime,
+    is_out_of_memory,
+    release_memory,
+)
+
+Rows: TypeAlias = NDArray[np.int64]
+
+_ONE_TRY = CallPolicy()
 
 
 @dataclass(frozen=True)
@@ -73,27 +89,39 @@ def _check_finite(array: Values, masks: Masks) -> None:
         )
 
 
-def check_batch_size(batch_size: object) -> int:
-    """Return a whole number of masks per call, at least 1."""
-    if isinstance(batch_size, bool) or not isinstance(batch_size, (int, np.integer)):
-        raise ValueError(
-            f"batch_size={batch_size!r}; needed a whole number of masks per call, >= 1"
+class EvaluationTimeout(TimeoutError):  # noqa: N818
+    """The policy's timeout passed before every mask was evaluated.
+
+    Attributes
+    ----------
+    evaluated : Evaluated
+        The masks that were, with their values.
+    rows : int (m,)
+        Their rows among the masks that were asked for.
+    """
+
+    def __init__(self, policy: CallPolicy, found: _Collected) -> None:
+        self.evaluated = found.evaluated()
+        self.rows = np.flatnonzero(found.done)
+        super().__init__(
+            f"timeout={policy.timeout} seconds passed after {len(self.rows)} of "
+            f"{len(found.masks)} evaluations; they are in `error.evaluated`"
         )
-    if batch_size < 1:
-        raise ValueError(f"batch_size={batch_size}; needed at least 1 mask per call")
-    return int(batch_size)
 
 
 def evaluate(
     value_function: ValueFunction,
     masks: Masks,
     *,
-    batch_size: int = 1024,
+    batch_size: int | BatchSize = 1024,
     progress: bool = False,
     known: Evaluated | None = None,
+    cache: ValueCache | str | os.PathLike[str] | None = None,
+    cache_key: CacheKey | None = None,
+    policy: CallPolicy = _ONE_TRY,
     description: str = "Harmonica",
 ) -> Values:
-    """Values of all masks, in batches; masks in ``known`` cost no call.
+    """Values of all masks, in batches; masks that are known or cached cost no call.
 
     When the value function raises, its exception goes through unchanged with a note
     that names the batch, and with an attribute ``evaluated`` (an `Evaluated`) that
@@ -103,39 +131,74 @@ def evaluate(
     ----------
     value_function : callable, bool (m, n_features) -> (m,) or (m, n_outputs)
     masks : bool (n_masks, n_features)
-    batch_size : int
-        Masks per call.
+    batch_size : int or BatchSize
+        Masks per call. A batch that runs out of memory is halved and tried again; a
+        `BatchSize` object remembers the size that worked beyond this run.
     progress : bool
         Show a bar (tqdm).
     known : Evaluated, optional
         Earlier evaluations to reuse.
+    cache : path or ValueCache, optional
+        Look masks up here first, and keep each batch here as soon as it is evaluated.
+    cache_key : str or (str, str)
+        Names the model and the input in the cache; required with ``cache``.
+    policy : CallPolicy
+        Retries, rate limit, timeout.
 
     Returns
     -------
     float64 (n_masks,) or (n_masks, n_outputs)
+
+    Raises
+    ------
+    EvaluationTimeout
+        When the policy's timeout passed first.
     """
     check_value_function(value_function)
-    batch_size = check_batch_size(batch_size)
+    size = batch_size if isinstance(batch_size, BatchSize) else BatchSize(batch_size)
     found = _Collected(masks, known)
-    todo = found.missing()
-    with tqdm(total=len(todo), desc=description, disable=not progress) as bar:
-        for start in range(0, len(todo), batch_size):
-            rows = todo[start : start + batch_size]
-            found.store(rows, _call(value_function, masks, rows, found))
-            bar.update(len(rows))
+    with opened(cache, cache_key) as store:
+        found.look_up(store)
+        todo = found.missing()
+        with tqdm(total=len(todo), desc=description, disable=not progress) as bar:
+            caller = Caller(value_function, policy)
+            while len(todo):
+                try:
+                    rows = _evaluate_first(todo, caller, found, size)
+                except OutOfTime:
+                    raise EvaluationTimeout(policy, found) from None
+                found.keep(rows, store)
+                todo = todo[len(rows) :]
+                bar.update(len(rows))
     return found.result()
 
 
-def _call(
-    value_function: ValueFunction, masks: Masks, rows: np.ndarray, found: _Collected
-) -> Values:
-    batch = masks[rows]
+def _evaluate_first(
+    todo: Rows, caller: Caller, found: _Collected, size: BatchSize
+) -> Rows:
+    """Evaluate the first batch of ``todo``, halved as long as it does not fit."""
+    while True:
+        rows = todo[: caller.allowed_size(size.size)]
+        try:
+            found.store(rows, _call(caller, found, rows))
+            return rows
+        except Exception as error:
+            if not is_out_of_memory(error) or not size.halve(len(rows)):
+                raise
+        # Only here, after the exception has let go of the frames with the tensors.
+        release_memory()
+
+
+def _call(caller: Caller, found: _Collected, rows: Rows) -> Values:
+    batch = found.masks[rows]
     try:
-        return check_values(value_function(batch), batch)
+        return check_values(caller(batch), batch)
+    except OutOfTime:
+        raise
     except BaseException as error:
         error.add_note(
-            f"raised for masks {int(rows[0])} to {int(rows[-1])} of {len(masks)} (the "
-            f"first keeps features {np.flatnonzero(batch[0]).tolist()}); the "
+            f"raised for masks {int(rows[0])} to {int(rows[-1])} of {len(found.masks)} "
+            f"(the first keeps features {np.flatnonzero(batch[0]).tolist()}); the "
             f"evaluations made so far are in `error.evaluated`: pass them on as known="
         )
         error.evaluated = found.evaluated()  # type: ignore[attr-defined]
@@ -148,7 +211,7 @@ class _Collected:
     def __init__(self, masks: Masks, known: Evaluated | None) -> None:
         self.masks = masks
         self.done = np.zeros(len(masks), dtype=bool)
-        self.values: Values | None = None
+        self._values: Values | None = None
         if known is not None and len(known):
             self._reuse(known)
 
@@ -161,27 +224,46 @@ class _Collected:
         if len(hits):
             self.store(hits, known_values[rows[hits]])
 
-    def missing(self) -> np.ndarray:
+    def look_up(self, store: BoundCache | None) -> None:
+        """Take what the cache has."""
+        rows = self.missing()
+        if store is not None and len(rows):
+            hits, values = store.look_up(self.masks[rows])
+            if len(hits):
+                self.store(rows[hits], values)
+
+    def keep(self, rows: Rows, store: BoundCache | None) -> None:
+        """Put freshly evaluated rows into the cache."""
+        if store is None:
+            return
+        try:
+            store.store(self.masks[rows], self.result()[rows])
+        except BaseException as error:
+            error.evaluated = self.evaluated()  # type: ignore[attr-defined]
+            raise
+
+    def missing(self) -> Rows:
+        """Return the rows without values."""
         return np.flatnonzero(~self.done)
 
     def store(self, rows: np.ndarray, values: Values) -> None:
-        if self.values is None:
-            self.values = np.zeros((len(self.masks), *values.shape[1:]))
-        if values.shape[1:] != self.values.shape[1:]:
+        if self._values is None:
+            self._values = np.zeros((len(self.masks), *values.shape[1:]))
+        if values.shape[1:] != self._values.shape[1:]:
             raise ValueError(
                 f"the value function returned rows of shape {values.shape[1:]} after "
-                f"rows of shape {self.values.shape[1:]}; needed the same number of "
+                f"rows of shape {self._values.shape[1:]}; needed the same number of "
                 "outputs for every mask"
             )
-        self.values[rows] = values
+        self._values[rows] = values
         self.done[rows] = True
 
     def evaluated(self) -> Evaluated:
-        values = np.zeros(len(self.masks)) if self.values is None else self.values
+        values = np.zeros(len(self.masks)) if self._values is None else self._values
         return Evaluated(self.masks[self.done], values[self.done])
 
     def result(self) -> Values:
-        return np.zeros(0) if self.values is None else self.values
+        return np.zeros(0) if self._values is None else self._values
 
 
 def as_columns(values: Values) -> Floats:
