@@ -1,1 +1,12 @@
-"""Placeholder docstring, replaced by the adapter."""
+"""Harmonica for SHAP: model-agnostic interaction values behind every SHAP plot."""
+
+try:
+    import shap  # noqa: F401
+except ImportError as error:
+    raise ImportError(
+        'shap_harmonica needs SHAP: pip install "harmonica-xai[shap]"'
+    ) from error
+
+from shap_harmonica.explainer import HarmonicaExplainer
+
+__all__ = ["HarmonicaExplainer"]

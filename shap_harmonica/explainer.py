@@ -1,0 +1,416 @@
+"""`HarmonicaExplainer`: SHAP's explainer protocol over Harmonica's surrogates."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import shap
+from shap._serializable import Deserializer, Serializer
+
+from harmonica_core.indices import check_index
+from shap_harmonica.background import Background
+from shap_harmonica.explanation import explain_like_masker, explain_like_table
+from shap_harmonica.fitting import Harmonica
+from shap_harmonica.links import check_link
+from shap_harmonica.masked import MaskedRow
+from shap_harmonica.models import as_function
+from shap_harmonica.reading import (
+    check_batch_size,
+    check_rows,
+    is_one_row,
+    masked_arguments,
+    table_names,
+)
+from shap_harmonica.rows import Explained, Task, explain_masked, explain_table
+from shap_harmonica.value_function import Table
+
+# Arguments of other SHAP explainers that a swapped-in call may carry along.
+_FOREIGN = {"algorithm", "keep_index", "keep_index_ordered", "linearize_link"}
+_BLOCK = "shap_harmonica.HarmonicaExplainer"
+
+
+class HarmonicaExplainer(shap.Explainer):  # type: ignore[misc]
+    """Explain any model by sparse polynomials of "which features are kept".
+
+    A swap-in for `shap.KernelExplainer` and `shap.PermutationExplainer` that also has
+    interactions, a surrogate per row that answers what-if questions, and a stated
+    error.
+
+    Parameters
+    ----------
+    model : callable or torch.nn.Module
+        Rows in, ``(n_rows,)`` or ``(n_rows, n_outputs)`` out.
+    masker : background or masker
+        An array, DataFrame, Series, sparse matrix, ``shap.kmeans`` summary or
+        `shap.maskers` object; or a function ``masker(mask, x)``. A plain background
+        is used whole (SHAP's maskers keep 100 rows of it).
+    link : callable, "identity" or "logit"
+        ``link(E model)`` is explained; probabilities are clipped before the logit.
+    feature_names, output_names : list of str, optional
+    degree : int
+        Largest interaction that is fitted.
+    alpha : float or "auto"
+        L1 strength, scikit-learn's convention.
+    index : str
+        Attribution reported: "SV" (Shapley values, which add up) or "BV" (Banzhaf).
+    interaction_index : str
+        Pairs in the interaction cube: "SII" is SHAP's convention (TreeExplainer);
+        "STII" is Shapley-Taylor. Off the diagonal each half holds half of the pair.
+    terms : "auto", iterable of tuples, or None
+        Readable set, see `harmonica_core.fit_surrogate`. None: all terms up to
+        ``degree``, and everything where all masks are evaluated.
+    ends : bool
+        Pass exactly through the model's output and the base value, so that values
+        add up.
+    seed : int, Generator or None
+    groups : labels or callable, optional
+        Columns (pixels) that are removed together; each gets an equal share of the
+        group's value. Images without groups are cut into 7 x 7 patches.
+    n_jobs : int
+        Processes for evaluating and fitting (joblib).
+    max_evals, batch_size : int or "auto"
+        Defaults of the call's arguments.
+
+    Attributes
+    ----------
+    surrogates : list
+        One `harmonica_core.Surrogate` per row of the latest call.
+    expected_value : float or (n_outputs,) array
+        Base value; known before any call.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[0.0, 0.0], [1.0, 2.0]])
+    >>> explainer = HarmonicaExplainer(lambda x: x[:, 0] * x[:, 1], X[:1])
+    >>> explainer(X[1:]).values.tolist()
+    [[1.0, 1.0]]
+    """
+
+    _settings: tuple[str, ...] = (
+        "feature_names",
+        "output_names",
+        "degree",
+        "alpha",
+        "index",
+        "interaction_index",
+        "terms",
+        "ends",
+        "seed",
+        "groups",
+        "n_jobs",
+        "max_evals",
+        "batch_size",
+    )
+
+    def __init__(
+        self,
+        model: Any,
+        masker: Any = None,
+        link: Any = shap.links.identity,
+        *,
+        feature_names: Any = None,
+        output_names: Any = None,
+        degree: int = 3,
+        alpha: float | Literal["auto"] = "auto",
+        index: str = "SV",
+        interaction_index: str = "SII",
+        terms: Any = None,
+        ends: bool = True,
+        seed: Any = 0,
+        groups: Any = None,
+        n_jobs: int = 1,
+        max_evals: int | Literal["auto"] = "auto",
+        batch_size: int | Literal["auto"] = "auto",
+        **kwargs: Any,
+    ) -> None:
+        if isinstance(model, _Saved):
+            type(self).__init__(self, model.model, masker, link, **model.settings)
+            return
+        masker = kwargs.pop("data", masker)
+        max_evals = kwargs.pop("nsamples", max_evals)
+        _refuse_unknown(kwargs)
+        if isinstance(masker, (list, tuple)):
+            masker = shap.maskers.Composite(*masker)
+        background = Background.of(masker)
+        given_data = background is not None and not isinstance(
+            masker, shap.maskers.Masker
+        )
+        super().__init__(
+            model,
+            background.as_masker() if background and given_data else masker,
+            link=check_link(link),
+            output_names=output_names,
+            feature_names=feature_names,
+        )
+        self.degree, self.alpha, self.index = degree, alpha, index
+        self.interaction_index, self.terms, self.ends = interaction_index, terms, ends
+        self.seed, self.groups, self.n_jobs = seed, groups, n_jobs
+        self.max_evals, self.batch_size = max_evals, batch_size
+        self.surrogates: list[Any] = []
+        self._background = background
+        self._given_data = given_data
+        self._cached_table: Table | None = None
+
+    @property
+    def expected_value(self) -> Any:
+        """Base value ``link(E model(background))``: a float, or (n_outputs,) float64."""
+        if self._background is None:
+            raise AttributeError(
+                f"a {type(self.masker).__name__} masker has no fixed expected value; "
+                "read base_values of the explanation"
+            )
+        return self._table(self._background).expected_value()
+
+    def __call__(
+        self,
+        *args: Any,
+        max_evals: int | Literal["auto"] | None = None,
+        main_effects: bool = False,
+        error_bounds: bool = False,
+        batch_size: int | Literal["auto"] | None = None,
+        outputs: Any = None,
+        silent: bool = False,
+        interactions: bool | int = False,
+        **kwargs: Any,
+    ) -> Any:
+        """Explain every row of X.
+
+        Parameters
+        ----------
+        *args : X, or one data set per argument of the model
+            A table (array, DataFrame, sparse), a list of texts, an array of images.
+        max_evals : int or "auto"
+            Masks per row. Each costs one model row per background row. All masks are
+            evaluated, and the values exact, where this covers them.
+        main_effects : bool
+            Also return ``g(only i kept) - base`` as ``main_effects``.
+        error_bounds : bool
+            Accepted for SHAP's sake; ``error_std`` is always there.
+        batch_size : int or "auto"
+            Model rows per call; "auto" bounds the memory. Changes nothing else.
+        outputs : int, str, list or op chain, optional
+            Which outputs to explain, such as ``shap.Explanation.argsort.flip[:2]``.
+        silent : bool
+            No progress bar (it appears after ten seconds).
+        interactions : bool or 2
+            Return the interaction cube ``(n_rows, n, n[, n_outputs])`` instead.
+
+        Returns
+        -------
+        shap.Explanation
+            ``values (n_rows, n[, n_outputs])``, ``base_values (n_rows[, n_outputs])``.
+            A list of them when the model has several arguments.
+        """
+        start = time.perf_counter()
+        _warn_about_l1(kwargs)
+        _refuse_unknown(kwargs)
+        task = Task(
+            method=self._method(),
+            max_evals=self.max_evals if max_evals is None else max_evals,
+            batch_size=check_batch_size(
+                self.batch_size if batch_size is None else batch_size
+            ),
+            outputs=outputs,
+            output_names=self.output_names,
+            n_jobs=self.n_jobs,
+            silent=silent,
+            title=f"{type(self).__name__}",
+        )
+        cube = self.interaction_index if _check_interactions(interactions) else None
+        if self._background is not None and len(args) == 1:
+            found, explanation = self._explain_table(args[0], task, cube, main_effects)
+        else:
+            found, explanation = self._explain_masked(args, task, cube)
+        self.surrogates = [row.surrogate for row in found]
+        for part in explanation if isinstance(explanation, list) else [explanation]:
+            part.compute_time = time.perf_counter() - start
+        return explanation
+
+    def shap_values(
+        self,
+        X: Any,
+        nsamples: int | Literal["auto"] | None = None,
+        l1_reg: Any = None,
+        silent: bool = False,
+        gc_collect: bool = False,
+        **kwargs: Any,
+    ) -> np.ndarray:
+        """KernelExplainer's call: ``(n_rows, n[, n_outputs])``; one row for a 1-D X.
+
+        Parameters
+        ----------
+        X : array, DataFrame, Series or sparse matrix
+        nsamples : int or "auto"
+            Masks per row, the call's ``max_evals``.
+        l1_reg : ignored with a warning
+            Sparsity is ``alpha`` here, chosen by cross-validation.
+        silent, gc_collect : bool
+            ``gc_collect`` is not needed and ignored.
+        """
+        _warn_about_l1({"l1_reg": l1_reg})
+        values = self(X, max_evals=nsamples, silent=silent, **kwargs).values
+        return np.asarray(values[0] if is_one_row(X) else values)
+
+    def shap_interaction_values(
+        self,
+        X: Any,
+        nsamples: int | Literal["auto"] | None = None,
+        silent: bool = False,
+        **kwargs: Any,
+    ) -> np.ndarray:
+        """Interaction cube ``(n_rows, n, n[, n_outputs])`` in SHAP's half-split.
+
+        Entry (i, j) and entry (j, i) hold half of the pair's Shapley interaction index
+        each (TreeExplainer's convention; see ``interaction_index``), the diagonal what
+        is left: rows sum to the SHAP values, everything to f(x) - base. It costs no
+        model call more than `shap_values`.
+        """
+        kwargs["interactions"] = True
+        values = self(X, max_evals=nsamples, silent=silent, **kwargs).values
+        return np.asarray(values[0] if is_one_row(X) else values)
+
+    def explain(self, incoming_instance: Any, **kwargs: Any) -> np.ndarray:
+        """KernelExplainer's values of one row: ``(n,)`` or ``(n, n_outputs)``."""
+        values = self.shap_values(incoming_instance, **{"silent": True, **kwargs})
+        return np.asarray(values if is_one_row(incoming_instance) else values[0])
+
+    def explain_row(self, *row_args: Any, **kwargs: Any) -> dict[str, Any]:
+        """SHAP's protocol for one row, flattened over the mask's shape."""
+        known = {"max_evals", "batch_size", "outputs", "interactions"}
+        options = {k: v for k, v in kwargs.items() if k in known}
+        found = self(*([row] for row in row_args), silent=True, **options)
+        parts = found if isinstance(found, list) else [found]
+        surrogate = self.surrogates[0]
+        tail = np.shape(surrogate.coef)[1:]
+        return {
+            "values": np.concatenate(
+                [np.reshape(part.values[0], (-1, *tail)) for part in parts]
+            ),
+            "expected_values": parts[0].base_values[0],
+            "mask_shapes": [
+                part.values[0].shape[: np.ndim(part.values[0]) - len(tail)]
+                for part in parts
+            ],
+            "output_names": self.output_names,
+        }
+
+    def save(
+        self, out_file: Any, model_saver: Any = ".save", masker_saver: Any = ".save"
+    ) -> None:
+        """Write model, masker, link and all settings to a file stream."""
+        super().save(out_file, model_saver, masker_saver)
+        with Serializer(out_file, _BLOCK, version=0) as block:
+            block.save("background", self._background if self._given_data else None)
+            block.save("settings", {k: getattr(self, k) for k in self._settings})
+
+    @classmethod
+    def load(
+        cls,
+        in_file: Any,
+        model_loader: Any = None,
+        masker_loader: Any = None,
+        instantiate: bool = True,
+    ) -> Any:
+        """Read what `save` wrote."""
+        if instantiate:
+            return cls._instantiated_load(
+                in_file, model_loader=model_loader, masker_loader=masker_loader
+            )
+        kwargs = super().load(in_file, model_loader, masker_loader, instantiate=False)
+        with Deserializer(in_file, _BLOCK, min_version=0, max_version=0) as block:
+            background = block.load("background")
+            settings = block.load("settings")
+        if background is not None:
+            kwargs["masker"] = background
+        return {**kwargs, "model": _Saved(kwargs["model"], settings)}
+
+    def _method(self) -> Any:
+        """How masks are drawn and fitted; the variants differ here only."""
+        return Harmonica(self.degree, self.alpha, self.terms, self.ends, self.seed)
+
+    def _table(self, background: Background) -> Table:
+        """Return the model on its background, made once: it remembers the form."""
+        if self._cached_table is None:
+            self._cached_table = Table(
+                as_function(self.model), background, self.link, self.groups
+            )
+        return self._cached_table
+
+    def _explain_table(
+        self, X: Any, task: Task, cube: str | None, main_effects: bool
+    ) -> tuple[list[Explained], Any]:
+        background: Any = self._background
+        table = self._table(background)
+        rows, shown = check_rows(X, background)
+        names = table_names(self.feature_names, rows, background, table.n_features)
+        found = explain_table(table, rows, task)
+        explanation = explain_like_table(
+            found,
+            shown,
+            table.expected_value(),
+            names,
+            self.output_names,
+            index=check_index(self.index),
+            interaction_index=cube,
+            feature_of=None if self.groups is None else table.column_feature,
+            with_main_effects=main_effects,
+        )
+        return found, explanation
+
+    def _explain_masked(
+        self, args: tuple[Any, ...], task: Task, cube: str | None
+    ) -> tuple[list[Explained], Any]:
+        model = as_function(self.model)
+        rows = [
+            MaskedRow(model, self.masker, self.link, row, self.groups)
+            for row in masked_arguments(args)
+        ]
+        found = explain_masked(rows, task)
+        names = self.output_names or getattr(self.model, "output_names", None)
+        parts = explain_like_masker(
+            found,
+            rows,
+            self.masker,
+            self.feature_names,
+            names,
+            index=check_index(self.index),
+            interaction_index=cube,
+        )
+        return found, parts[0] if len(parts) == 1 else parts
+
+
+@dataclass(frozen=True)
+class _Saved:
+    """A loaded model with the settings: SHAP's loader passes positionals only."""
+
+    model: Any
+    settings: dict[str, Any]
+
+
+def _refuse_unknown(kwargs: dict[str, Any]) -> None:
+    unknown = sorted(set(kwargs) - _FOREIGN)
+    if unknown:
+        raise TypeError(f"unknown arguments {unknown}; see help(HarmonicaExplainer)")
+
+
+def _warn_about_l1(kwargs: dict[str, Any]) -> None:
+    if kwargs.pop("l1_reg", None) is not None:
+        warnings.warn(
+            "l1_reg is ignored: sparsity is chosen by cross-validation; set alpha= on "
+            "the explainer to fix it",
+            stacklevel=3,
+        )
+
+
+def _check_interactions(interactions: object) -> bool:
+    if interactions in (False, True, 2):
+        return bool(interactions)
+    raise ValueError(
+        f"interactions={interactions!r}; needed False, True or 2 (pairs); larger "
+        "ones are in explainer.surrogates[i].interactions(order)"
+    )

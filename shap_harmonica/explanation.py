@@ -1,0 +1,209 @@
+"""Surrogates -> `shap.Explanation`, shaped as SHAP's own explainers shape it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import shap
+
+from harmonica_core import indices
+from harmonica_core._types import Values
+from shap_harmonica.groups import spread
+from shap_harmonica.masked import MaskedRow
+from shap_harmonica.rows import Explained
+
+
+def attributions(surrogate: Any, index: str) -> Values:
+    """One value per feature: ``(n_features,)`` or ``(n_features, n_outputs)``."""
+    if index == "SV":
+        return np.asarray(surrogate.shapley_values())
+    return indices.feature_values(surrogate, index)
+
+
+def attribution_std(surrogate: Any) -> Values:
+    """Stated error of each attribution, shaped like `attributions`.
+
+    The surrogate states ``I_2``, the root mean square distance to the model over
+    removals. A coefficient estimated from m masks has standard error
+    ``I_2 / sqrt(m)``, and ``phi_i = 2 sum_{odd S containing i} a_S / |S|``, so
+
+        std_i = 2 I_2 / sqrt(m) * sqrt(1 + sum_{odd active S containing i} 1/|S|^2)
+
+    where S runs over larger terms than ``{i}`` itself. Zero for an exact spectrum.
+    """
+    shape = (surrogate.n_features, *np.shape(surrogate.coef)[1:])
+    error = surrogate.error
+    if error is None or error.exact:
+        return np.zeros(shape)
+    sizes = (surrogate.table >= 0).sum(axis=1)
+    large = (sizes % 2 == 1) & (sizes > 1)
+    active = (surrogate.coef_columns[large] != 0) / sizes[large, None] ** 2
+    load = np.ones((surrogate.n_features + 1, surrogate.n_outputs))
+    for column in surrogate.table[large].T:
+        np.add.at(load, column, active)
+    scale = 2 * np.asarray(error.value) / np.sqrt(max(1, error.n_evaluations))
+    return np.asarray((scale * np.sqrt(load[:-1])).reshape(shape))
+
+
+def main_effects(surrogate: Any) -> Values:
+    """``g(only i kept) - g(all removed)`` of each feature."""
+    alone = surrogate(np.eye(surrogate.n_features, dtype=bool))
+    return np.asarray(alone - np.asarray(surrogate.base_value))
+
+
+def explain_like_table(
+    found: list[Explained],
+    data: np.ndarray,
+    base: Any,
+    feature_names: list[str],
+    output_names: Any,
+    *,
+    index: str,
+    interaction_index: str | None,
+    feature_of: np.ndarray | None,
+    with_main_effects: bool,
+) -> shap.Explanation:
+    """Explanation of rows with the same features.
+
+    Parameters
+    ----------
+    found : list of Explained, one per row
+    data : (n_rows, n_columns)
+    base : float or (n_outputs,)
+        The expected value before any choice of outputs.
+    interaction_index : str or None
+        Given: values are the cube ``(n_rows, n, n[, n_outputs])``.
+    feature_of : int (n_columns,) or None
+        Share each group's value among its columns.
+    """
+    surrogates = [row.surrogate for row in found]
+    cells = [_values(s, index, interaction_index, feature_of) for s in surrogates]
+    std = None
+    if interaction_index is None:
+        parts = (attribution_std(s) for s in surrogates)
+        std = np.stack([_shared(part, feature_of) for part in parts])
+    effects = None
+    if with_main_effects:
+        effects = np.stack([_shared(main_effects(s), feature_of) for s in surrogates])
+    return shap.Explanation(
+        np.stack(cells),
+        base_values=np.stack([_chosen(base, row.outputs) for row in found]),
+        data=data,
+        feature_names=feature_names,
+        output_names=_names(found, output_names),
+        error_std=std,
+        main_effects=effects,
+    )
+
+
+def explain_like_masker(
+    found: list[Explained],
+    rows: list[MaskedRow],
+    masker: Any,
+    feature_names: Any,
+    output_names: Any,
+    *,
+    index: str,
+    interaction_index: str | None,
+) -> list[shap.Explanation]:
+    """One explanation per model argument, ragged where the inputs are."""
+    bases = pack([np.asarray(row.surrogate.base_value) for row in found])
+    names = _names(found, output_names)
+    data = _transformed(masker, [row.args for row in rows])
+    labels = _feature_labels(masker, [row.args for row in rows], feature_names)
+    n_args = len(rows[0].args)
+    out = []
+    for argument in range(n_args):
+        cells, stds = [], []
+        for explained, row in zip(found, rows, strict=True):
+            surrogate = explained.surrogate
+            part, shape = _part(row, argument)
+            if interaction_index is not None:
+                cube = _values(surrogate, index, interaction_index, None)
+                cells.append(cube[part, part] if row.feature_of is None else cube)
+                continue
+            own = _shared(attributions(surrogate, index), row.feature_of)[part]
+            std = _shared(attribution_std(surrogate), row.feature_of)[part]
+            cells.append(own.reshape(*shape, *own.shape[1:]))
+            stds.append(std.reshape(*shape, *std.shape[1:]))
+        out.append(
+            shap.Explanation(
+                pack(cells),
+                base_values=bases,
+                data=data[argument],
+                feature_names=labels[argument],
+                output_names=names,
+                error_std=pack(stds) if stds else None,
+                    )
+        )
+    return out
+
+
+def pack(arrays: list[Any]) -> np.ndarray:
+    """Stack rows of the same shape, or keep ragged rows as an object array."""
+    if len({np.shape(array) for array in arrays}) == 1:
+        return np.stack([np.asarray(array) for array in arrays])
+    out = np.empty(len(arrays), dtype=object)
+    for k, array in enumerate(arrays):
+        out[k] = np.asarray(array)
+    return out
+
+
+def _values(
+    surrogate: Any, index: str, interaction_index: str | None, feature_of: Any
+) -> Values:
+    if interaction_index is not None:
+        return np.asarray(surrogate.interaction_matrix(interaction_index))
+    return _shared(attributions(surrogate, index), feature_of)
+
+
+def _shared(values: Values, feature_of: np.ndarray | None) -> Values:
+    return values if feature_of is None else spread(values, feature_of)
+
+
+def _chosen(base: Any, outputs: np.ndarray | None) -> np.ndarray:
+    return np.asarray(base if outputs is None else np.asarray(base)[outputs])
+
+
+def _names(found: list[Explained], names: Any) -> Any:
+    """Names of the explained outputs: a list, or one list per row if rows differ."""
+    if names is None or np.ndim(found[0].surrogate.coef) == 1:
+        return None
+    if found[0].outputs is None:
+        return [str(name) for name in names]
+    per_row = [[str(names[k]) for k in row.outputs] for row in found]  # type: ignore[union-attr]
+    same = all(labels == per_row[0] for labels in per_row)
+    return per_row[0] if same else per_row
+
+
+def _part(row: MaskedRow, argument: int) -> tuple[slice, tuple[int, ...]]:
+    """Mask columns of one model argument, and their shape."""
+    sizes = [int(np.prod(shape)) for shape in row.shapes]
+    start = sum(sizes[:argument])
+    return slice(start, start + sizes[argument]), row.shapes[argument]
+
+
+def _transformed(masker: Any, rows: list[tuple[Any, ...]]) -> list[Any]:
+    """Data per argument as the masker wants it shown (tokens instead of a string)."""
+    if hasattr(masker, "data_transform"):
+        shown = [masker.data_transform(*args) for args in rows]
+        return [tuple(np.asarray(v) for v in part) for part in zip(*shown, strict=True)]
+    return [_stacked(part) for part in zip(*rows, strict=True)]
+
+
+def _stacked(part: tuple[Any, ...]) -> Any:
+    if all(hasattr(value, "shape") for value in part):
+        return pack([np.asarray(value) for value in part])
+    return list(part)
+
+
+def _feature_labels(masker: Any, rows: list[tuple[Any, ...]], given: Any) -> list[Any]:
+    n_args = len(rows[0])
+    names = getattr(masker, "feature_names", None)
+    if callable(names):
+        return [list(part) for part in zip(*(names(*a) for a in rows), strict=True)]
+    if given is None:
+        return [None] * n_args
+    nested = len(given) > 0 and isinstance(given[0], (list, tuple))
+    return list(given) if nested else [given, *[None] * (n_args - 1)]

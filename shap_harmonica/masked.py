@@ -1,0 +1,138 @@
+"""Any SHAP masker (text, images, custom functions, composites) as functions of masks."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import shap
+
+from harmonica_core._types import Floats, Masks, Values
+from shap_harmonica.groups import feature_of_columns, patches
+from shap_harmonica.links import Link, apply_link
+from shap_harmonica.models import Model, as_rows
+
+# Bytes of masked inputs in one "auto" call, and the most inputs in it.
+_CALL_BYTES = 1 << 25
+_CALL_INPUTS = 256
+
+
+class MaskedRow:
+    """One input behind a masker: a function of masks of its features.
+
+    Parameters
+    ----------
+    model : callable
+    masker : callable ``masker(mask, *args)``, SHAP's protocol
+    link : callable
+    args : tuple
+        The model's arguments for this input.
+    groups : labels or callable, optional
+        Mask columns to remove together, see `groups.feature_of_columns`.
+    """
+
+    def __init__(
+        self, model: Model, masker: Any, link: Link, args: tuple[Any, ...], groups: Any
+    ) -> None:
+        self.model, self.masker, self.link, self.args = model, masker, link, args
+        self.shapes = mask_shapes(masker, args)
+        self.n_columns = int(sum(np.prod(shape) for shape in self.shapes))
+        if groups is None and getattr(masker, "image_data", False):
+            groups = patches(np.shape(args[0]))
+        self.feature_of = (
+            None
+            if groups is None
+            else feature_of_columns(groups, args[0], self.n_columns)
+        )
+
+    @property
+    def n_features(self) -> int:
+        """Number of features (mask columns, or groups of them)."""
+        if self.feature_of is None:
+            return self.n_columns
+        return int(self.feature_of.max()) + 1
+
+    def varying(self) -> np.ndarray:
+        """Features whose removal changes the input: int (v,), ascending."""
+        columns = ~self._invariant_columns()
+        if self.feature_of is None:
+            return np.flatnonzero(columns)
+        return np.unique(self.feature_of[columns])
+
+    def _invariant_columns(self) -> Masks:
+        invariants = getattr(self.masker, "invariants", None)
+        if callable(invariants):
+            return np.asarray(invariants(*self.args)).all(axis=0)
+        fixed = getattr(self.masker, "mask_value", None)
+        if getattr(self.masker, "image_data", False) and isinstance(fixed, np.ndarray):
+            return np.asarray(np.ravel(np.asarray(self.args[0])) == fixed)
+        return np.zeros(self.n_columns, dtype=bool)
+
+    def values(self, varying: np.ndarray, masks: Masks, batch_size: int | str) -> Values:
+        """Values ``(m,)`` or ``(m, n_outputs)`` of masks ``(m, len(varying))``."""
+        averages: list[Floats] = []
+        batch: list[tuple[Any, ...]] = []
+        for mask in masks:
+            batch.append(self._masked(varying, mask))
+            if len(batch) >= self._batch_masks(batch[0], batch_size):
+                averages.append(self._averages(batch))
+                batch = []
+        if batch:
+            averages.append(self._averages(batch))
+        return apply_link(self.link, np.concatenate(averages))
+
+    def _masked(self, varying: np.ndarray, mask: np.ndarray) -> tuple[Any, ...]:
+        keep = np.ones(self.n_features, dtype=bool)
+        keep[varying] = mask
+        columns = keep if self.feature_of is None else keep[self.feature_of]
+        out = self.masker(columns, *self.args)
+        if not getattr(self.masker, "immutable_outputs", False):
+            out = copy.deepcopy(out)
+        return out if isinstance(out, tuple) else (out,)
+
+    def _batch_masks(self, first: tuple[Any, ...], batch_size: int | str) -> int:
+        """Masks per call: ``batch_size`` counts rows of the model's input."""
+        n_rows = max(1, len(first[0]))
+        if batch_size != "auto":
+            return max(1, int(batch_size) // n_rows)
+        size = max(1, getattr(first[0], "nbytes", 1))
+        return int(np.clip(_CALL_BYTES // size, 1, max(1, _CALL_INPUTS // n_rows)))
+
+    def _averages(self, batch: list[tuple[Any, ...]]) -> Floats:
+        """Call the model once and average the rows of each mask: (p,) or (p, K)."""
+        counts = [len(masked[0]) for masked in batch]
+        joined = [_join(parts) for parts in zip(*batch, strict=True)]
+        output = as_rows(self.model(*joined), sum(counts))
+        starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
+        sums = np.add.reduceat(output, starts, axis=0)
+        return np.asarray((sums.T / counts).T)
+
+
+def mask_shapes(masker: Any, args: tuple[Any, ...]) -> list[tuple[int, ...]]:
+    """Shape of the mask of each model argument."""
+    if isinstance(masker, shap.maskers.Composite):
+        return _composite_shapes(masker, args)
+    if callable(getattr(masker, "mask_shapes", None)):
+        return [tuple(shape) for shape in masker.mask_shapes(*args)]
+    if not hasattr(masker, "shape") or getattr(masker, "image_data", False):
+        return [np.shape(arg) for arg in args]
+    shape = masker.shape(*args) if callable(masker.shape) else masker.shape
+    return [(int(shape[1]),), *[(0,)] * (len(args) - 1)]
+
+
+def _composite_shapes(masker: Any, args: tuple[Any, ...]) -> list[tuple[int, ...]]:
+    out: list[tuple[int, ...]] = []
+    position = 0
+    for part, count in zip(masker.maskers, masker.arg_counts, strict=True):
+        out.extend(mask_shapes(part, args[position : position + count]))
+        position += count
+    return out
+
+
+def _join(parts: tuple[Any, ...]) -> Any:
+    """Rows of several masks as one batch, of the kind the masker made."""
+    if isinstance(parts[0], pd.DataFrame):
+        return pd.concat(parts, ignore_index=True)
+    return np.concatenate([np.asarray(part) for part in parts])

@@ -1,0 +1,62 @@
+"""Which of the model's outputs are explained: SHAP's ``outputs=`` argument."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import shap
+from shap.utils import OpChain
+
+from harmonica_core._types import Masks, Values
+
+
+def select(
+    outputs: Any, masks: Masks, values: Values, names: Any = None
+) -> tuple[Values, np.ndarray | None]:
+    """Return the chosen outputs of ``values (m, R, K)`` and their numbers (R, k).
+
+    Parameters
+    ----------
+    outputs : None, int, str, sequence of these, or an op chain
+        None: all. An op chain such as ``shap.Explanation.argsort.flip[:2]`` is applied
+        to each row's own model output, so rows may differ in what they explain.
+    masks : bool (m, v)
+        The mask that keeps most tells the row's own output.
+    values : float64 (m, R) or (m, R, K)
+    names : sequence of str, optional
+    """
+    if outputs is None:
+        return values, None
+    if values.ndim == 2:
+        raise ValueError(
+            f"outputs={outputs!r}, but the model has one output (it returns one number "
+            "per row); leave outputs out"
+        )
+    own = values[int(masks.sum(axis=1).argmax())]
+    if isinstance(outputs, OpChain):
+        chosen = np.stack([_apply(outputs, row) for row in own])
+    else:
+        picks = [_number(pick, names) for pick in np.atleast_1d(outputs).tolist()]
+        chosen = np.tile(np.asarray(picks, dtype=int), (len(own), 1))
+    n_outputs = values.shape[2]
+    if chosen.size and not (-n_outputs <= chosen.min() <= chosen.max() < n_outputs):
+        raise ValueError(
+            f"outputs={outputs!r} of a model with {n_outputs} outputs; needed numbers "
+            f"0 to {n_outputs - 1}"
+        )
+    return np.take_along_axis(values, chosen[None] % n_outputs, axis=2), chosen
+
+
+def _apply(chain: Any, row: np.ndarray) -> np.ndarray:
+    found = chain.apply(shap.Explanation(row))
+    return np.atleast_1d(np.asarray(getattr(found, "values", found), dtype=int))
+
+
+def _number(pick: Any, names: Any) -> int:
+    if not isinstance(pick, str):
+        return int(pick)
+    known = [] if names is None else list(names)
+    if pick not in known:
+        raise ValueError(f"output {pick!r} is unknown; output_names are {known}")
+    return known.index(pick)

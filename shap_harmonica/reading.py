@@ -1,0 +1,100 @@
+"""What the user passes as X: checked, counted, named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse
+
+from shap_harmonica.background import Background, one_row_frame
+
+
+def is_one_row(X: Any) -> bool:
+    """Whether X is a single row rather than a table."""
+    return getattr(X, "ndim", 2) == 1
+
+
+def check_rows(X: Any, background: Background) -> tuple[Any, np.ndarray]:
+    """Return rows for the model's inputs, and the array that plots show.
+
+    Parameters
+    ----------
+    X : array, DataFrame, Series, sparse matrix, tensor or list of rows
+    background : Background
+    """
+    if isinstance(X, pd.Series):
+        X = one_row_frame(X)
+    elif hasattr(X, "detach"):
+        X = X.detach().cpu().numpy()
+    elif scipy.sparse.issparse(X):
+        X = X.toarray()
+    if not isinstance(X, pd.DataFrame):
+        X = np.atleast_2d(np.asarray(X))
+    if X.ndim != 2 or X.shape[1] != background.n_columns:
+        raise ValueError(
+            f"X has shape {X.shape}; needed (n_rows, {background.n_columns}), the "
+            "columns of the background"
+        )
+    if len(X) == 0:
+        raise ValueError("X has no rows; needed at least one row to explain")
+    _check_order(X, background)
+    return X, X.to_numpy() if isinstance(X, pd.DataFrame) else X
+
+
+def _check_order(X: Any, background: Background) -> None:
+    """Refuse the same columns in another order: values would change places."""
+    if not isinstance(X, pd.DataFrame) or background.names is None:
+        return
+    own, expected = list(X.columns), list(background.names)
+    if own != expected and set(own) == set(expected):
+        raise ValueError(
+            f"X has the background's columns in another order ({own[:5]} ... instead "
+            f"of {expected[:5]} ...); pass X[list(background.columns)]"
+        )
+
+
+def table_names(
+    given: Any, rows: Any, background: Background, n_features: int
+) -> list[Any]:
+    """Feature names: those given, the rows' columns, the background's, or numbers."""
+    candidates = [given, getattr(rows, "columns", None), background.names]
+    if background.groups is not None:
+        candidates = [given, background.names]
+    for names in candidates:
+        if names is not None and len(names):
+            return list(names)
+    return [f"Feature {i}" for i in range(n_features)]
+
+
+def masked_arguments(args: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    """One tuple of model arguments per input."""
+    rows = list(zip(*(_iterable(arg) for arg in args), strict=True))
+    if not rows:
+        raise ValueError("there is nothing to explain; needed at least one input")
+    return rows
+
+
+def _iterable(arg: Any) -> Any:
+    if isinstance(arg, str):
+        return [arg]
+    if isinstance(arg, pd.DataFrame):
+        return arg.to_numpy()
+    if isinstance(arg, dict) and "text" in arg:
+        return arg["text"]
+    return arg
+
+
+def check_batch_size(batch_size: Any) -> Any:
+    """Return the model rows per call, or "auto"."""
+    if isinstance(batch_size, str) and batch_size == "auto":
+        return batch_size
+    whole = isinstance(batch_size, (int, np.integer)) and not isinstance(
+        batch_size, bool
+    )
+    if not whole or batch_size < 1:
+        raise ValueError(
+            f'batch_size={batch_size!r}; needed a whole number of rows >= 1 or "auto"'
+        )
+    return int(batch_size)

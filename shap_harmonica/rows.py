@@ -1,0 +1,191 @@
+"""From rows to surrogates: group, evaluate in bounded memory, fit together, lift."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from tqdm.auto import tqdm
+
+from harmonica_core._types import Masks, Values
+from harmonica_core.evaluate import check_values
+from shap_harmonica.masked import MaskedRow
+from shap_harmonica.outputs import select
+from shap_harmonica.value_function import Table, call_rows
+
+# Bytes of values that one multi-target fit may hold.
+_FIT_BYTES = 1 << 27
+# SHAP's own bars appear only after this many seconds.
+_BAR_DELAY = 10
+
+
+@dataclass(frozen=True)
+class Task:
+    """What one call of an explainer asks for.
+
+    Attributes
+    ----------
+    method : object with ``masks(n_varying, max_evals)``, ``fit`` and ``lift``
+    max_evals : int or "auto"
+    batch_size : int or "auto"
+        Model rows per call.
+    outputs, output_names
+        See `outputs.select`.
+    n_jobs : int
+    silent : bool
+    title : str
+        Of the progress bar.
+    """
+
+    method: Any
+    max_evals: Any = "auto"
+    batch_size: Any = "auto"
+    outputs: Any = None
+    output_names: Any = None
+    n_jobs: int = 1
+    silent: bool = True
+    title: str = "Harmonica"
+
+
+@dataclass(frozen=True)
+class Explained:
+    """One row's result: its surrogate and which model outputs it is about."""
+
+    surrogate: Any
+    outputs: np.ndarray | None
+
+
+Job = Callable[[Callable[[int], None]], list[tuple[int, Explained]]]
+
+
+def explain_table(table: Table, rows: Any, task: Task) -> list[Explained]:
+    """Explain every row of a table.
+
+    Rows with the same number of features that differ from the background share masks
+    and design; model calls run across rows.
+    """
+    n_outputs = np.size(table.expected_value(rows, task.batch_size))
+    bound = table.inputs(rows)
+    differs = table.varying(bound)
+    batch_size = call_rows(table, task.batch_size)
+    jobs: list[Job] = []
+    total = 0
+    for n_varying, members in _by_count(differs.sum(axis=1)):
+        masks = task.method.masks(n_varying, task.max_evals)
+        total += len(members) * len(masks)
+        for block in _blocks(members, len(masks) * n_outputs, task.n_jobs):
+            varying = np.nonzero(differs[block])[1].reshape(len(block), n_varying)
+
+            def job(
+                advance: Callable[[int], None],
+                block: np.ndarray = block,
+                varying: np.ndarray = varying,
+                masks: Masks = masks,
+            ) -> list[tuple[int, Explained]]:
+                values = table.values(
+                    bound, block, varying, masks, batch_size, advance
+                )
+                found = _fit(task, masks, values, varying, table.n_features)
+                return list(zip(block.tolist(), found, strict=True))
+
+            jobs.append(job)
+    return _run(jobs, total, len(differs), task)
+
+
+def explain_masked(rows: list[MaskedRow], task: Task) -> list[Explained]:
+    """Explain inputs behind any masker; those of the same shape are fitted together."""
+    features = [row.varying() for row in rows]
+    counts = np.array([len(varying) for varying in features], dtype=int)
+    jobs: list[Job] = []
+    total = 0
+    for n_varying, members in _by_count(counts):
+        masks = task.method.masks(n_varying, task.max_evals)
+        total += len(members) * len(masks)
+        for block in _blocks(members, len(masks), task.n_jobs):
+
+            def job(
+                advance: Callable[[int], None],
+                block: np.ndarray = block,
+                masks: Masks = masks,
+            ) -> list[tuple[int, Explained]]:
+                values = {}
+                for i in block.tolist():
+                    values[i] = rows[i].values(features[i], masks, task.batch_size)
+                    advance(len(masks))
+                return _fit_alike(task, masks, values, features, rows)
+
+            jobs.append(job)
+    return _run(jobs, total, len(rows), task)
+
+
+def _fit_alike(
+    task: Task,
+    masks: Masks,
+    values: dict[int, Values],
+    features: list[np.ndarray],
+    rows: list[MaskedRow],
+) -> list[tuple[int, Explained]]:
+    """Fit rows together whose values have the same shape (text may be ragged)."""
+    alike: dict[Any, list[int]] = {}
+    for i, found in values.items():
+        alike.setdefault((found.shape, rows[i].n_features), []).append(i)
+    out: list[tuple[int, Explained]] = []
+    for (_, n_features), members in alike.items():
+        stacked = np.stack([values[i] for i in members], axis=1)
+        varying = np.stack([features[i] for i in members])
+        fitted = _fit(task, masks, stacked, varying, n_features)
+        out.extend(zip(members, fitted, strict=True))
+    return out
+
+
+def _fit(
+    task: Task, masks: Masks, values: Values, varying: np.ndarray, n_features: int
+) -> list[Explained]:
+    for k in range(values.shape[1]):
+        check_values(values[:, k], masks)
+    values, chosen = select(task.outputs, masks, values, task.output_names)
+    fitted = task.method.fit(masks, values)
+    lifted = task.method.lift(fitted, varying, n_features)
+    numbers = [None] * len(lifted) if chosen is None else list(chosen)
+    return [Explained(s, k) for s, k in zip(lifted, numbers, strict=True)]
+
+
+def _by_count(counts: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+    """Rows with the same number of varying features."""
+    for count in np.unique(counts):
+        yield int(count), np.flatnonzero(counts == count)
+
+
+def _blocks(members: np.ndarray, per_row: int, n_jobs: int) -> list[np.ndarray]:
+    """Split rows so that a block's values fit in memory and every job gets some."""
+    by_memory = -(-len(members) * per_row * 8 // _FIT_BYTES)
+    workers = max(1, n_jobs) if n_jobs > 0 else 8
+    n_blocks = min(len(members), max(by_memory, workers if n_jobs != 1 else 1))
+    return np.array_split(members, n_blocks)
+
+
+def _run(jobs: list[Job], total: int, n_rows: int, task: Task) -> list[Explained]:
+    found: dict[int, Explained] = {}
+    with tqdm(
+        total=total, desc=task.title, disable=task.silent, delay=_BAR_DELAY, unit="eval"
+    ) as bar:
+        if task.n_jobs == 1:
+            for job in jobs:
+                found.update(job(bar.update))
+        else:
+            parallel = Parallel(n_jobs=task.n_jobs, return_as="generator")
+            for part in parallel(delayed(_silently)(job) for job in jobs):
+                found.update(part)
+                bar.update(total * len(part) // max(1, n_rows))
+    return [found[i] for i in range(n_rows)]
+
+
+def _silently(job: Job) -> list[tuple[int, Explained]]:
+    return job(_ignore)
+
+
+def _ignore(count: int) -> None:
+    """Progress is told by whole blocks when jobs run in other processes."""

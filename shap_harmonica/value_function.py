@@ -1,0 +1,205 @@
+"""Model + background + rows -> functions of masks, batched across rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from harmonica_core._types import Floats, Masks, Values
+from shap_harmonica import inputs as kinds
+from shap_harmonica.background import Background
+from shap_harmonica.groups import feature_of_columns
+from shap_harmonica.inputs import Inputs
+from shap_harmonica.links import Link, apply_link
+from shap_harmonica.models import Model, as_rows, call_strictly
+
+Advance = Callable[[int], None]
+
+# Bytes of masked rows in one "auto" call of the model, and its smallest and largest.
+_CALL_BYTES = 1 << 23
+_CALL_ROWS = (256, 1 << 16)
+
+_FORMS = {
+    "array": kinds.array_inputs,
+    "frame": kinds.frame_inputs,
+    "sparse": kinds.sparse_inputs,
+}
+
+
+class Table:
+    """A model on a table: columns removed by a background, outputs averaged.
+
+    ``value(mask) = link(sum_b w_b model(x where kept, background_b elsewhere))``.
+
+    Parameters
+    ----------
+    model : callable, rows -> (n_rows,) or (n_rows, n_outputs)
+    background : Background
+    link : callable
+    groups : labels, optional
+        Columns to remove together, see `groups.feature_of_columns`; a background may
+        bring its own. Each column is a feature by default.
+    """
+
+    def __init__(
+        self, model: Model, background: Background, link: Link, groups: Any = None
+    ) -> None:
+        self.model, self.background, self.link = model, background, link
+        self.column_feature = _column_feature(background, groups)
+        self.form: str | None = None
+        self._expected: Any = None
+
+    @property
+    def n_features(self) -> int:
+        """Number of features (columns, or groups of columns)."""
+        if self.column_feature is None:
+            return self.background.n_columns
+        return int(self.column_feature.max()) + 1
+
+    def expected_value(self, rows: Any = None, batch_size: int | str = "auto") -> Any:
+        """``link(E model(background))``: a float, or (n_outputs,) float64.
+
+        The first evaluation also settles what the model wants its input to be; the
+        ``rows`` only lend their column names to a background without any.
+        """
+        if self._expected is not None:
+            return self._expected
+        nothing = np.zeros((1, self.background.n_columns), dtype=bool)
+        first = np.zeros(1, dtype=int)
+        n_rows = call_rows(self, batch_size)
+        errors: list[Exception] = []
+        for form, strict in self._attempts(rows):
+            bound = _FORMS[form](self.background, _head(self.background.rows, rows))
+            try:
+                mean = self._average(bound, nothing, first, n_rows, strict)[0]
+            except Exception as error:
+                errors.append(error)
+                continue
+            self.form = form
+            linked = apply_link(self.link, np.asarray(mean))
+            self._expected = float(linked) if linked.ndim == 0 else linked
+            return self._expected
+        raise errors[0]
+
+    def _attempts(self, rows: Any) -> list[tuple[str, bool]]:
+        """Forms to try, most natural first; strictly at first, then as it comes."""
+        forms = ["array"]
+        if self.background.sparse:
+            forms = ["sparse", "array"]
+        elif isinstance(self.background.rows, pd.DataFrame):
+            forms = ["frame", "array"]
+        elif self.background.groups is None and (
+            self.background.names or hasattr(rows, "columns")
+        ):
+            forms = ["array", "frame"]
+        return [(form, strict) for strict in (True, False) for form in forms]
+
+    def inputs(self, rows: Any) -> Inputs:
+        """Bind the rows to explain."""
+        if self.form is None:
+            self.expected_value(rows)
+        return _FORMS[self.form or "array"](self.background, rows)
+
+    def varying(self, bound: Inputs) -> Masks:
+        """Whether a feature of a row differs from the background: bool (R, n)."""
+        differs = bound.differs()
+        if self.column_feature is None:
+            return differs
+        out = np.zeros((self.n_features, len(differs)), dtype=bool)
+        np.logical_or.at(out, self.column_feature, differs.T)
+        return out.T
+
+    def values(
+        self,
+        bound: Inputs,
+        rows: np.ndarray,
+        varying: np.ndarray,
+        masks: Masks,
+        batch_size: int,
+        advance: Advance,
+    ) -> Values:
+        """Values ``(m, R)`` or ``(m, R, n_outputs)`` of the same masks for R rows.
+
+        Parameters
+        ----------
+        bound : Inputs
+        rows : int (R,)
+        varying : int (R, v)
+            Features that each column of ``masks`` stands for; all others are kept.
+        masks : bool (m, v)
+        batch_size : int
+            Model rows per call.
+        advance : callable
+            Told the number of finished (row, mask) pairs.
+        """
+        n_pairs = len(rows) * len(masks)
+        averages = None
+        for pairs in _chunks(n_pairs, batch_size // len(self.background.weights)):
+            which, mask = np.divmod(pairs, len(masks))
+            keep = np.ones((len(pairs), self.n_features), dtype=bool)
+            np.put_along_axis(keep, varying[which], masks[mask], axis=1)
+            if self.column_feature is not None:
+                keep = keep[:, self.column_feature]
+            found = self._average(bound, keep, rows[which], batch_size)
+            if averages is None:
+                averages = np.empty((n_pairs, *found.shape[1:]))
+            averages[pairs] = found
+            advance(len(pairs))
+        linked = apply_link(self.link, averages)
+        return np.swapaxes(linked.reshape(len(rows), len(masks), *linked.shape[1:]), 0, 1)
+
+    def _average(
+        self,
+        bound: Inputs,
+        keep: Masks,
+        rows: np.ndarray,
+        batch_size: int,
+        strict: bool = False,
+    ) -> Floats:
+        """Weighted average over the background for each mask: (p,) or (p, K)."""
+        total: Any = 0.0
+        weights = self.background.weights
+        for start in range(0, len(weights), batch_size):
+            part = slice(start, start + batch_size)
+            data = bound.build(keep, rows, part)
+            raw = call_strictly(self.model, data) if strict else self.model(data)
+            output = as_rows(raw, data.shape[0])
+            if len(weights) == 1:
+                return output
+            blocks = output.reshape(len(keep), -1, *output.shape[1:])
+            total = total + np.einsum("pb...,b->p...", blocks, weights[part])
+        return np.asarray(total)
+
+
+def _column_feature(background: Background, groups: Any) -> np.ndarray | None:
+    if groups is not None:
+        row = np.asarray(background.rows)[0]
+        return feature_of_columns(groups, row, background.n_columns)
+    if background.groups is None:
+        return None
+    out = np.zeros(background.n_columns, dtype=int)
+    for feature, columns in enumerate(background.groups):
+        out[columns] = feature
+    return out
+
+
+def _chunks(n: int, size: int) -> Iterator[np.ndarray]:
+    size = max(1, size)
+    for start in range(0, n, size):
+        yield np.arange(start, min(n, start + size))
+
+
+def _head(background: Any, rows: Any) -> Any:
+    """Any one row, with the column names of ``rows`` when those are given."""
+    return background[:1] if rows is None else rows[:1]
+
+
+def call_rows(table: Table, batch_size: int | str) -> int:
+    """Model rows per call; "auto" bounds the memory of one call."""
+    if batch_size != "auto":
+        return int(batch_size)
+    low, high = _CALL_ROWS
+    return int(np.clip(_CALL_BYTES // (8 * table.background.n_columns), low, high))
