@@ -10,7 +10,7 @@
 2. Real 5-fold cross-validation, downhill on the same grid from the best score. Each
    fold screens its own terms, and complementary masks share a fold, so held-out
    predictions have never seen their own values. The refit without penalty
-   (``relaxed``) competes on the same folds.
+   (``relaxed``) competes on the same folds where its own score gives it a chance.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harmonica_core._types import Floats
-from harmonica_core.correlations import Index
-from harmonica_core.regression import Regression, Rows
+from harmonica_core.correlations import Index, ParityDesign
+from harmonica_core.regression import Moments, Regression, Rows
 
 N_FOLDS = 5
 RATIO = 2**-0.5
@@ -32,27 +32,67 @@ N_STRENGTHS = 36  # down to 5e-6 of the largest
 _LOOSE = 1e-2
 _GIVE_UP, _RISES = 1.05, 2
 _NOTHING_LEFT = 1e-13
+_SEARCH = 0.5
 
 
 @dataclass(frozen=True)
 class Part:
-    """A regression on all rows, and on the rows outside each fold."""
+    """A regression on all rows, and on the rows outside each fold.
+
+    Attributes
+    ----------
+    rows : Rows
+    folds : the row numbers of each fold
+    held_out : the design on each fold's rows
+    full : Regression on all rows
+    trained : Regression on the rows outside each fold
+    """
 
     rows: Rows
+    folds: tuple[Index, ...]
+    held_out: tuple[ParityDesign, ...]
     full: Regression
     trained: tuple[Regression, ...]
-    fold_of_row: Index
 
     @classmethod
     def of(cls, rows: Rows, dense: bool) -> Part:
         """Build the regressions; ``dense`` puts all terms into the working sets."""
-        fold_of_row = np.arange(len(rows.weights)) % N_FOLDS
-        full = Regression(rows)
-        trained = [Regression(rows.take(fold_of_row != f)) for f in range(N_FOLDS)]
+        number = np.arange(len(rows.weights))
+        folds = tuple(number[fold::N_FOLDS] for fold in range(N_FOLDS))
+        taken = [rows.take(fold) for fold in folds]
         if dense:
-            for regression in (full, *trained):
-                regression.fill()
-        return cls(rows, full, tuple(trained), fold_of_row)
+            moments = [Moments.of(fold.design.columns(), fold) for fold in taken]
+            every = moments[0]
+            for one in moments[1:]:
+                every = every.plus(one)
+            full = Regression(every, rows.center, None)
+            trained = [
+                Regression(every.plus(one, -1), rows.center, None) for one in moments
+            ]
+        else:
+            full = Regression.growing(rows)
+            trained = [
+                Regression.growing(rows.take(np.setdiff1d(number, fold)))
+                for fold in folds
+            ]
+        held_out = tuple(fold.design for fold in taken)
+        return cls(rows, folds, held_out, full, tuple(trained))
+
+    def predict_held_out(self, which: Index, relaxed: bool) -> Floats:
+        """Predictions ``(R, n_which)`` of every row by the fit that left it out."""
+        out = np.zeros((len(self.rows.weights), len(which)))
+        for fold, design, fit in zip(
+            self.folds, self.held_out, self.trained, strict=True
+        ):
+            coef = fit.refit(which) if relaxed else fit.coef[:, which]
+            out[fold] = fit.predict(design, coef, which)
+        return out
+
+    def mean_square(self, predicted: Floats, which: Index) -> Floats:
+        """Weighted mean square ``(n_which,)`` of the residuals."""
+        residual = self.rows.targets[:, which] - predicted
+        square: Floats = self.rows.weights @ residual**2
+        return square / self.rows.weights.sum()
 
 
 @dataclass
@@ -63,12 +103,63 @@ class Choice:
     ----------
     alpha : float64 (K,)
     relaxed : bool (K,)
+    error : float64 (K,)
+        Cross-validated mean square.
     held_out : one float64 (R, K) for each part
     """
 
     alpha: Floats
     relaxed: NDArray[np.bool_]
+    error: Floats
     held_out: list[Floats]
+
+    @classmethod
+    def none(cls, parts: list[Part]) -> Choice:
+        """Nothing chosen yet: every candidate is better."""
+        n_targets = parts[0].rows.targets.shape[1]
+        return cls(
+            np.zeros(n_targets),
+            np.zeros(n_targets, dtype=bool),
+            np.full(n_targets, np.inf),
+            [np.zeros_like(part.rows.targets) for part in parts],
+        )
+
+    def consider(
+        self, parts: list[Part], alpha: Floats, which: Index, relaxed: bool
+    ) -> Floats:
+        """Cross-validate the current fits of ``which``; keep those that are better."""
+        predicted = [part.predict_held_out(which, relaxed) for part in parts]
+        error = np.zeros(len(which))
+        for part, one in zip(parts, predicted, strict=True):
+            error += part.mean_square(one, which)
+        won = error < self.error[which]
+        self.alpha[which[won]] = alpha[won]
+        self.relaxed[which[won]] = relaxed
+        self.error[which[won]] = error[won]
+        for out, new in zip(self.held_out, predicted, strict=True):
+            out[:, which[won]] = new[:, won]
+        return error
+
+
+def choose(parts: list[Part], relax: Literal["auto"] | bool) -> Choice:
+    """Choose the strength of each target, and whether it is refitted."""
+    top = largest_alpha(parts)
+    path = follow_path(parts, top, bool(relax))
+    return cross_validate(parts, top, path, relax)
+
+
+def keep(parts: list[Part], alpha: Floats, relaxed: bool) -> Choice:
+    """Take given strengths; only the held-out predictions are to be found."""
+    which, now = np.arange(len(alpha)), largest_alpha(parts)
+    while (now > alpha).any():
+        now = np.maximum(now / 2, alpha)
+        for part in parts:
+            part.full.solve(now, _LOOSE, which, ahead=0.7)
+    _start_folds(parts)
+    _solve_folds(parts, alpha, which)
+    choice = Choice.none(parts)
+    choice.consider(parts, alpha, which, relaxed)
+    return choice
 
 
 def largest_alpha(parts: list[Part]) -> Floats:
@@ -77,155 +168,178 @@ def largest_alpha(parts: list[Part]) -> Floats:
     return np.where(top > 0, top, 1.0)
 
 
-def choose(parts: list[Part], relax: Literal["auto"] | bool) -> Choice:
-    """Choose the strength of each target, and whether it is refitted."""
-    top = largest_alpha(parts)
-    position = follow_path(parts, top)
-    return cross_validate(parts, top, position, np.full(len(top), relax is not False))
+@dataclass
+class Path:
+    """The best score so far of each target, and its position on the grid."""
+
+    score: Floats
+    position: Index
+    rises: Index
+
+    @classmethod
+    def start(cls, n_targets: int) -> Path:
+        """Nothing scored yet."""
+        ones = np.ones(n_targets, dtype=np.int64)
+        return cls(np.full(n_targets, np.inf), ones, 0 * ones)
+
+    def record(self, step: int, score: Floats, which: Index) -> Index:
+        """Return the targets for which this step is the best."""
+        better = which[score < self.score[which]]
+        self.position[better] = step
+        self.score[which] = np.minimum(self.score[which], score)
+        worse = score > _GIVE_UP * self.score[which]
+        self.rises[which] = np.where(worse, self.rises[which] + 1, 0)
+        return better
+
+    def going(self, which: Index) -> Index:
+        """Return the targets whose scores have not turned upwards."""
+        more = (self.rises[which] < _RISES) & (self.score[which] > _NOTHING_LEFT)
+        return which[more]
 
 
-def keep(parts: list[Part], alpha: Floats, relaxed: bool) -> Choice:
-    """Take given strengths; only the held-out predictions are to be found."""
-    _approach(parts, alpha)
-    for part in parts:
-        for regression in part.trained:
-            regression.start_from(part.full)
-    which = np.arange(len(alpha))
-    held_out = [_held_out(part, alpha, which, False) for part in parts]
-    if relaxed:
-        held_out = [_held_out(part, alpha, which, True) for part in parts]
-    return Choice(alpha, np.full(len(alpha), relaxed), held_out)
-
-
-def _approach(parts: list[Part], alpha: Floats) -> None:
-    """Solve ``part.full`` at ``alpha``, halving from the largest strength."""
-    which, now = np.arange(len(alpha)), largest_alpha(parts)
-    while (now > alpha).any():
-        now = np.maximum(now / 2, alpha)
-        for part in parts:
-            part.full.solve(now, _LOOSE, which, ahead=0.7)
-
-
-def follow_path(parts: list[Part], top: Floats) -> Index:
+def follow_path(parts: list[Part], top: Floats, refit: bool) -> tuple[Path, Path]:
     """Walk down the path and leave each target's best solution in ``part.full``.
 
     Returns
     -------
-    int64 (K,)
-        Grid position of the best score.
+    lasso, refitted : Path
+        Scores of the LASSO, and of least squares on its support.
     """
-    best = np.full(len(top), np.inf)
-    position = np.zeros(len(top), dtype=np.int64)
-    rises = np.zeros(len(top), dtype=np.int64)
-    kept = [part.full.coef for part in parts]
+    lasso, refitted = Path.start(len(top)), Path.start(len(top))
+    kept = [_Kept(part.full) for part in parts]
     live = np.arange(len(top))
+    both = live if refit else live[:0]
     for step in range(1, N_STRENGTHS):
         for part in parts:
             part.full.solve(top[live] * RATIO**step, _LOOSE, live, ahead=RATIO)
-        score = _score(parts, live)
-        better = live[score < best[live]]
-        position[better] = step
-        kept = [
-            _keep_better(old, part.full.coef, better)
-            for old, part in zip(kept, parts, strict=True)
-        ]
-        best[live] = np.minimum(best[live], score)
-        rises[live] = np.where(score > _GIVE_UP * best[live], rises[live] + 1, 0)
-        live = live[(rises[live] < _RISES) & (score > _NOTHING_LEFT)]
+        better = lasso.record(step, _score(parts, live), live)
+        for one in kept:
+            one.store(better)
+        refitted.record(step, _refitted_score(parts, both), both)
+        exact = refitted.score < _NOTHING_LEFT
+        live = lasso.going(live[~exact[live]])
+        both = np.intersect1d(refitted.going(both), live)
         if not len(live):
             break
-    for part, coef in zip(parts, kept, strict=True):
-        part.full.coef = coef
-    return position
+    for one in kept:
+        one.restore()
+    return lasso, refitted
 
 
-def _keep_better(old: Floats, new: Floats, better: Index) -> Floats:
-    """Columns ``better`` of ``new``, the others of ``old``, which has fewer rows."""
-    out = np.zeros_like(new)
-    out[: len(old)] = old
-    out[:, better] = new[:, better]
-    return out
+class _Kept:
+    """The best solutions of a regression so far; its working set may change."""
+
+    def __init__(self, regression: Regression) -> None:
+        self.regression = regression
+        self.index, self.coef = regression.index, regression.coef.copy()
+
+    def store(self, which: Index) -> None:
+        now = self.regression
+        if now.rows is None:
+            self.coef[:, which] = now.coef[:, which]
+        elif len(which):
+            active = np.flatnonzero(now.coef[:, 0])
+            self.index, self.coef = now.index[active], now.coef[active]
+
+    def restore(self) -> None:
+        now = self.regression
+        if now.rows is None:
+            now.coef = self.coef
+        else:
+            now.restart(self.index, self.coef)
 
 
 def _score(parts: list[Part], which: Index) -> Floats:
     """Closed form of the cross-validated mean square ``(n_which,)``, over the parts."""
     total = np.zeros(len(which))
     for part in parts:
-        n_rows = len(part.rows.weights)
-        share = np.count_nonzero(part.full.coef[:, which], axis=0) / n_rows
-        slack = np.maximum((1 - share) * (1 - share * N_FOLDS / (N_FOLDS - 1)), 1e-9)
-        slack[share >= 1 - 1 / N_FOLDS] = 1e-9
-        total += part.full.mean_square()[which] / slack
+        n_active = np.count_nonzero(part.full.coef[:, which], axis=0)
+        square = part.full.mean_square(which)
+        total += square / _slack(n_active / len(part.rows.weights))
+    return total
+
+
+def _slack(share: Floats) -> Floats:
+    """``(1 - d) (1 - d / 0.8)``, next to nothing from ``d = 0.8`` on."""
+    left = (1 - share) * (1 - share * N_FOLDS / (N_FOLDS - 1))
+    return np.where(share * N_FOLDS < N_FOLDS - 1, np.maximum(left, 1e-9), 1e-9)
+
+
+def _refitted_score(parts: list[Part], which: Index) -> Floats:
+    """The same after a refit, which pays for the choice of its k terms out of p.
+
+    It counts as ``k (1 + log(p / k) / 2)`` parameters.
+    """
+    total = np.zeros(len(which))
+    for part in parts:
+        n_rows, n_terms = part.rows.design.shape
+        n_active = np.count_nonzero(part.full.coef[:, which], axis=0)
+        choices = np.log(max(n_terms, 1) / np.maximum(n_active, 1))
+        square = part.full.refitted_mean_square(which)
+        total += square / _slack(n_active * (1 + _SEARCH * choices) / n_rows)
     return total
 
 
 def cross_validate(
-    parts: list[Part], top: Floats, position: Index, relax: NDArray[np.bool_]
+    parts: list[Part],
+    top: Floats,
+    path: tuple[Path, Path],
+    relax: Literal["auto"] | bool,
 ) -> Choice:
-    """Go downhill on the grid in honest error, from ``position (K,)``."""
-    n_targets = len(top)
-    errors = np.full((2, N_STRENGTHS + 1, n_targets), np.inf)
-    best = np.full(n_targets, np.inf)
-    choice = Choice(
-        np.ones(n_targets),
-        np.zeros(n_targets, dtype=bool),
-        [np.zeros_like(part.rows.targets) for part in parts],
-    )
-    for part in parts:
-        for regression in part.trained:
-            regression.start_from(part.full)
-    live, at = np.arange(n_targets), np.maximum(position, 1)
-    while len(live):
-        for relaxed in (False, True):
-            which = live[relax[live]] if relaxed else live
-            if not len(which):
-                continue
-            alpha = top[which] * RATIO ** at[which]
-            held_out = [_held_out(part, alpha, which, relaxed) for part in parts]
-            error = _mean_square(parts, held_out, which)
-            errors[int(relaxed), at[which], which] = error
-            won = error < best[which]
-            best[which] = np.minimum(best[which], error)
-            choice.alpha[which[won]] = alpha[won]
-            choice.relaxed[which[won]] = relaxed
-            for out, new in zip(choice.held_out, held_out, strict=True):
-                out[:, which[won]] = new[:, won]
-        at = _next_position(errors, at)
-        live = np.flatnonzero(at > 0)
+    """Go downhill on the grid in honest error, from the best scores of the path."""
+    choice = Choice.none(parts)
+    every = np.arange(len(top))
+    promising = every[path[1].score < path[0].score]
+    if relax is not True:
+        _start_folds(parts)
+        _downhill(parts, top, path[0].position, every, choice, relaxed=False)
+    if relax is not False:
+        _start_folds(parts)
+        which = every if relax is True else promising
+        _downhill(parts, top, path[1].position, which, choice, relaxed=True)
     return choice
 
 
-def _held_out(part: Part, alpha: Floats, which: Index, relaxed: bool) -> Floats:
-    out = np.zeros((len(part.rows.weights), len(which)))
-    for fold, regression in enumerate(part.trained):
-        if relaxed:
-            coef = regression.refit(which)
-        else:
+def _downhill(
+    parts: list[Part],
+    top: Floats,
+    start: Index,
+    which: Index,
+    choice: Choice,
+    relaxed: bool,
+) -> None:
+    """Visit the start and neighbours of the best position until none are left."""
+    errors = np.full((N_STRENGTHS + 1, len(top)), np.inf)
+    at = start
+    while len(which):
+        alpha = top * RATIO**at
+        _solve_folds(parts, alpha[which], which)
+        error = choice.consider(parts, alpha[which], which, relaxed)
+        errors[at[which], which] = error
+        at = _next_position(errors)
+        which = which[at[which] > 0]
+
+
+def _start_folds(parts: list[Part]) -> None:
+    """Start from the solution on all rows, which is near; it does not matter where."""
+    for part in parts:
+        for regression in part.trained:
+            regression.start_from(part.full)
+
+
+def _solve_folds(parts: list[Part], alpha: Floats, which: Index) -> None:
+    for part in parts:
+        for regression in part.trained:
             regression.solve(alpha, _LOOSE, which)
-            coef = regression.coef[:, which]
-        rows = part.fold_of_row == fold
-        out[rows] = regression.predict(part.rows.design.take_rows(rows), coef, which)
-    return out
 
 
-def _mean_square(parts: list[Part], held_out: list[Floats], which: Index) -> Floats:
-    """Weighted mean square of held-out residuals ``(n_which,)``, over the parts."""
-    total = np.zeros(len(which))
-    for part, predicted in zip(parts, held_out, strict=True):
-        residual = part.rows.targets[:, which] - predicted
-        total += part.rows.weights @ residual**2 / part.rows.weights.sum()
-    return total
-
-
-def _next_position(errors: Floats, at: Index) -> Index:
+def _next_position(errors: Floats) -> Index:
     """Return an unvisited neighbour of each target's best position; 0 where none."""
-    nxt = np.zeros_like(at)
-    for k in range(len(at)):
-        for kind in range(2):
-            if not np.isfinite(errors[kind, :, k]).any():
-                continue
-            centre = int(np.argmin(errors[kind, :, k]))
-            for neighbour in (centre - 1, centre + 1):
-                if 1 <= neighbour < N_STRENGTHS and np.isinf(errors[0, neighbour, k]):
-                    nxt[k] = neighbour
-    return nxt
+    every = np.arange(errors.shape[1])
+    best = np.argmin(errors, axis=0)
+    out = np.zeros(len(every), dtype=np.int64)
+    for neighbour in (best + 1, best - 1):
+        inside = (neighbour >= 1) & (neighbour < N_STRENGTHS)
+        new = inside & np.isinf(errors[neighbour, every])
+        out[new] = neighbour[new]
+    return out

@@ -13,7 +13,8 @@ blocks of memory. Any other set of terms goes through blocks of explicit columns
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,25 +37,28 @@ class ParityDesign:
     sign_rows : float32 (n_features + 1, rows)
         Transposed signs; the last row is all ones (the padding of the table).
     table : int32 (n_terms, width)
+    groups : tuple of (size, rows of the table)
+        The terms by size, in lexicographic order.
     """
 
     sign_rows: Signs
     table: Table
+    groups: tuple[tuple[int, Index], ...]
 
     @classmethod
     def of(cls, masks: Masks, table: Table) -> ParityDesign:
         """Build the design of ``masks`` on the terms of ``table``."""
         rows = basis.signs(masks, np.float32).T
-        return cls(np.ascontiguousarray(rows), table)
+        return cls(np.ascontiguousarray(rows), table, _by_size(table))
 
     @property
     def shape(self) -> tuple[int, int]:
         """``(rows, n_terms)``."""
         return self.sign_rows.shape[1], len(self.table)
 
-    def take_rows(self, rows: NDArray[np.bool_]) -> ParityDesign:
+    def take_rows(self, rows: NDArray[Any]) -> ParityDesign:
         """Return the same terms on some of the rows."""
-        return ParityDesign(np.ascontiguousarray(self.sign_rows[:, rows]), self.table)
+        return replace(self, sign_rows=np.ascontiguousarray(self.sign_rows[:, rows]))
 
     def columns(self, index: Index | slice = slice(None)) -> Signs:
         """Columns of the given terms, one term a row: ``(n_index, rows)``."""
@@ -64,7 +68,7 @@ class ParityDesign:
         """``X^T residual``: ``(n_terms,)``, in float32 products."""
         out = np.empty(len(self.table))
         weighted = residual.astype(np.float32)
-        for size, rows in _by_size(self.table):
+        for size, rows in self.groups:
             complete = len(rows) == math.comb(len(self.sign_rows) - 1, size)
             if complete and size in _PRODUCTS:
                 out[rows] = _PRODUCTS[size](self.sign_rows[:-1], weighted)
@@ -82,14 +86,14 @@ class ParityDesign:
         return np.concatenate(blocks)
 
 
-def _by_size(table: Table) -> list[tuple[int, Index]]:
+def _by_size(table: Table) -> tuple[tuple[int, Index], ...]:
     """Rows of the table by term size, each group in lexicographic order."""
     sizes = basis.term_sizes(table)
     groups = []
     for size in np.unique(sizes):
         rows = np.flatnonzero(sizes == size)
         groups.append((int(size), rows[_lexicographic(table[rows])]))
-    return groups
+    return tuple(groups)
 
 
 def _lexicographic(table: Table) -> Index | slice:

@@ -7,9 +7,11 @@ Each target solves ``min_a 1/2 a^T G a - c^T a + alpha |a|_1`` with one shared `
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import lapack
 
 from harmonica_core._types import Floats
 
@@ -17,56 +19,71 @@ _STEPS = (0.02, 50.0)
 _NEWTON_STEPS = 12
 
 
-def soft_threshold(x: Floats, level: Floats) -> Floats:
-    """``sign(x) * max(|x| - level, 0)``."""
-    return x - np.clip(x, -level, level)
-
-
 def descend(
-    gram: Floats,
-    corr: Floats,
-    alpha: Floats,
-    start: Floats,
+    gram: NDArray[Any],
+    corr: NDArray[Any],
+    alpha: NDArray[Any],
+    start: NDArray[Any],
     tol: float,
     max_iter: int = 1000,
-) -> Floats:
+) -> NDArray[Any]:
     """Proximal gradient with Barzilai-Borwein steps, all targets in one product.
 
     ``a <- soft(a + s q, s alpha)`` with ``q = c - G a`` and ``s = |da|^2 / da^T G da``.
     The steps follow the curvature on the active terms, which for parities is close to
-    one; a target stops when ``max |da| / s <= tol * alpha``.
+    one; a target stops when ``max |da| <= tol * alpha * s``.
 
     Parameters
     ----------
-    gram : float64 (p, p)
-    corr, start : float64 (p, K)
-    alpha : float64 (K,)
+    gram : (p, p)
+    corr, start : (p, K)
+    alpha : (K,)
 
     Returns
     -------
-    float64 (p, K)
+    array (p, K), in the precision of the arguments
     """
     out = start.copy()
     live = np.arange(corr.shape[1])
-    coef, step = start, np.full(len(live), 0.7)
+    coef, step = start, np.full(len(live), 0.7, dtype=corr.dtype)
     slope = corr - gram @ coef
     for _ in range(max_iter):
-        moved = soft_threshold(coef + step * slope, step * alpha)
-        change = moved - coef
+        change = _proximal_change(coef, slope, step, alpha)
         bend = gram @ change
-        coef, slope = moved, slope - bend
-        out[:, live] = coef
-        going = np.abs(change).max(axis=0, initial=0.0) > tol * alpha * step
-        if not going.any():
-            break
-        step = _next_step(change, bend)
+        coef = coef + change
+        slope -= bend
+        going = _largest(change) > tol * alpha * step
         if not going.all():
-            live, step, alpha = live[going], step[going], alpha[going]
+            out[:, live] = coef
+            live, alpha = live[going], alpha[going]
+            if not len(live):
+                return out
             coef, slope = coef[:, going], slope[:, going]
+            change, bend = change[:, going], bend[:, going]
+        step = _next_step(change, bend)
+    out[:, live] = coef
     return out
 
 
-def _next_step(change: Floats, bend: Floats) -> Floats:
+def _proximal_change(
+    coef: NDArray[Any], slope: NDArray[Any], step: NDArray[Any], alpha: NDArray[Any]
+) -> NDArray[Any]:
+    """``soft(a + s q, s alpha) - a``, in place where arrays are large."""
+    moved = slope * step
+    moved += coef
+    level = step * alpha
+    moved -= np.clip(moved, -level, level)
+    moved -= coef
+    return moved
+
+
+def _largest(change: NDArray[Any]) -> NDArray[Any]:
+    """``max_j |change_jk|`` without a temporary of that size."""
+    top = change.max(axis=0, initial=0.0)
+    return np.maximum(top, -change.min(axis=0, initial=0.0))
+
+
+def _next_step(change: NDArray[Any], bend: NDArray[Any]) -> NDArray[Any]:
     """Inverse Rayleigh quotient of the last change, kept within bounds."""
     along = np.einsum("ij,ij->j", change, bend)
     length = np.einsum("ij,ij->j", change, change)
@@ -106,35 +123,49 @@ def newton(
 
 def solve_spd(gram: Floats, active: NDArray[np.int64], right: Floats) -> Floats | None:
     """Solve ``G_AA x = right`` by Cholesky; None when ``G_AA`` is singular."""
-    block = gram[np.ix_(active, active)]
-    try:
-        factor = cho_factor(block, lower=True, check_finite=False)
-    except LinAlgError:
+    if not len(active):
+        return right
+    block = gram[active[:, None], active]
+    factor, singular = lapack.dpotrf(block, lower=1)
+    if singular:
         return None
-    solved: Floats = cho_solve(factor, right, check_finite=False)
+    solved: Floats = lapack.dpotrs(factor, right, lower=1)[0]
     # One step of refinement: noise-free targets are recovered to the last digits.
-    solved += cho_solve(factor, right - block @ solved, check_finite=False)
+    solved += lapack.dpotrs(factor, right - block @ solved, lower=1)[0]
     return solved if np.isfinite(solved).all() else None
 
 
 def solve(gram: Floats, corr: Floats, alpha: Floats, start: Floats) -> Floats:
     """Exact LASSO of every target: `descend` until `newton` can finish."""
-    coef = start
-    open_ = np.arange(corr.shape[1])
+    coef = start.copy()
+    left = np.arange(corr.shape[1])
     for tol in (1e-3, 1e-5, 1e-7):
-        coef = coef.copy()
-        coef[:, open_] = descend(
-            gram, corr[:, open_], alpha[open_], coef[:, open_], tol
-        )
-        left = []
-        for k in open_:
-            coef[:, k], done = newton(gram, corr[:, k], float(alpha[k]), coef[:, k])
-            if not done:
-                left.append(k)
-        open_ = np.array(left, dtype=np.int64)
-        if not len(open_):
+        near = descend(gram, corr[:, left], alpha[left], coef[:, left], tol)
+        settled = np.zeros(len(left), dtype=bool)
+        for i, k in enumerate(left):
+            coef[:, k], settled[i] = newton(
+                gram, corr[:, k], float(alpha[k]), near[:, i]
+            )
+        left = left[~settled]
+        if not len(left):
             break
     return coef
+
+
+def explained_by_support(gram: Floats, corr: Floats, coef: Floats) -> Floats:
+    """``c_A^T G_AA^-1 c_A`` of each target: what least squares on its support explains.
+
+    Zero where the support is singular.
+    """
+    out = np.zeros(coef.shape[1])
+    for k in range(len(out)):
+        active = np.flatnonzero(coef[:, k])
+        if len(active):
+            right = corr[active, k]
+            factor, singular = lapack.dpotrf(gram[active[:, None], active], lower=1)
+            if not singular:
+                out[k] = right @ lapack.dpotrs(factor, right, lower=1)[0]
+    return out
 
 
 def least_squares(gram: Floats, corr: Floats, coef: Floats) -> Floats:

@@ -244,13 +244,13 @@ def _relative_gap(regressions: list[Regression], alpha: Floats) -> Floats:
     """
     primal, dual = np.zeros(len(alpha)), np.zeros(len(alpha))
     for one in regressions:
-        square = one.mean_square()
+        square = one.mean_square(np.arange(len(alpha)))
         steepest = one.steepest()
         inside = np.minimum(1.0, alpha / np.maximum(steepest, 1e-300))
         along = one.power - np.einsum("ij,ij->j", one.coef, one.corr)
         primal += square / 2 + alpha * np.abs(one.coef).sum(axis=0)
         dual += inside * along - inside**2 * square / 2
-    return (primal - dual) / np.maximum(primal, 1e-300)
+    return np.maximum(primal - dual, 0.0) / np.maximum(primal, 1e-300)
 
 
 def _join(split: Split, fits: list[_Block], centre: Floats, scale: Floats) -> SparseFit:

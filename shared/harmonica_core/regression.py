@@ -1,16 +1,18 @@
-"""One LASSO regression on parities: rows, targets and the working set of terms.
+"""One LASSO regression on parities: its moments and its working set of terms.
 
-With weights ``w`` (sum = number of rows R) and an unpenalised intercept the columns
-and targets are centred by their weighted means, and
+With weights ``w`` (sum R) and an unpenalised intercept, columns and targets are
+centred by their weighted means, and
 
     G = (1/R) sum_t w_t x_t x_t^T,    c = (1/R) sum_t w_t x_t y_t.
 
-Terms enter a working set; its Gram matrix is all that the solver sees.
+Both come from sums over rows, so leaving out a fold is a subtraction. Where C is
+small all its terms are in from the start; otherwise terms enter a working set when
+their correlation with the residual asks for it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,8 +22,12 @@ from harmonica_core import gram as kernels
 from harmonica_core._types import Floats
 from harmonica_core.correlations import Index, ParityDesign, Signs
 
-# Terms that may enter the working set in one round, beside as many as are in it.
-_ENTER = 200
+# Terms that may enter the working set in one round, beside as many as are active.
+_ENTER = 50
+# A working set this many times larger than its active part is cut down.
+_SLACK = 4
+# Strengths (targets have unit spread) above which float32 finds the loose solution.
+_SINGLE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -42,132 +48,156 @@ class Rows:
     weights: Floats
     center: bool
 
-    def take(self, keep: NDArray[np.bool_]) -> Rows:
+    def take(self, keep: NDArray[Any]) -> Rows:
         """Return some of the rows."""
-        return Rows(
-            self.design.take_rows(keep),
-            self.targets[keep],
-            self.weights[keep],
-            self.center,
+        design = self.design.take_rows(keep)
+        return Rows(design, self.targets[keep], self.weights[keep], self.center)
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Weighted sums over rows, for columns ``x (p,)`` and targets ``y (K,)``."""
+
+    total: float
+    x: Floats
+    y: Floats
+    xx: Floats
+    xy: Floats
+    yy: Floats
+
+    @classmethod
+    def of(cls, columns: Signs, rows: Rows) -> Moments:
+        """Sum over ``rows``; ``columns`` is ``(p, R)``."""
+        weighted = weigh(columns, rows.weights)
+        targets = rows.targets * rows.weights[:, None]
+        return cls(
+            float(rows.weights.sum()),
+            weighted.sum(axis=1, dtype=np.float64),
+            targets.sum(axis=0),
+            products(weighted, columns),
+            columns.astype(np.float64) @ targets,
+            np.einsum("tk,tk->k", targets, rows.targets),
         )
 
-    def of_targets(self, which: slice) -> Rows:
-        """Return some of the targets."""
-        return replace(self, targets=self.targets[:, which])
+    def plus(self, other: Moments, sign: int = 1) -> Moments:
+        """Add (or with ``sign=-1`` leave out) the rows of ``other``."""
+        return Moments(
+            self.total + sign * other.total,
+            self.x + sign * other.x,
+            self.y + sign * other.y,
+            self.xx + sign * other.xx,
+            self.xy + sign * other.xy,
+            self.yy + sign * other.yy,
+        )
+
+
+def weigh(columns: Signs, weights: Floats) -> NDArray[Any]:
+    """Columns times weights; sums of plain signs are exact in float32, so stay there."""
+    return columns if (weights == 1).all() else columns * weights
+
+
+def products(left: NDArray[Any], right: Signs) -> Floats:
+    """``left @ right.T`` as float64."""
+    return np.asarray(left @ right.T, dtype=np.float64)
 
 
 class Regression:
-    """LASSO of ``rows.targets`` on the terms of ``rows.design``.
+    """LASSO of K targets on the terms of C, through a working set.
 
     Attributes
     ----------
     index : int64 (w,)
         The working set.
-    gram : float64 (w, w)
-    corr : float64 (w, K)
-    coef : float64 (w, K)
-        The latest solution, the next one's start.
-    mean : float64 (K,)
-        Weighted mean of the targets (zero without an intercept).
-    power : float64 (K,)
-        ``(1/R) sum w (y - mean)^2``.
+    gram, column_means : float64 (w, w), (w,)
+    corr, coef : float64 (w, K)
+        ``coef`` is the latest solution and the start of the next one.
+    mean, power : float64 (K,)
+        Weighted mean of the targets (zero without an intercept), and mean square
+        about it.
     """
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, moments: Moments, center: bool, rows: Rows | None) -> None:
+        """``rows=None`` says that ``moments`` holds all terms of C."""
         self.rows = rows
-        self.total = float(rows.weights.sum())
-        n_targets = rows.targets.shape[1]
-        self.mean = np.zeros(n_targets)
-        if rows.center:
-            self.mean = rows.weights @ rows.targets / self.total
-        self.centred = rows.targets - self.mean
-        self.power = rows.weights @ self.centred**2 / self.total
-        # Sums of signs are exact in float32 (below 2^24 rows); weighted ones are not.
-        plain = bool((rows.weights == 1).all())
-        self.row_weights = np.float32(1) if plain else rows.weights
-        self.index: Index = np.zeros(0, dtype=np.int64)
-        self.columns: Signs = np.zeros((0, len(rows.weights)), dtype=np.float32)
-        self.column_means = np.zeros(0)
-        self.gram = np.zeros((0, 0))
-        self.corr = np.zeros((0, n_targets))
-        self.coef = np.zeros((0, n_targets))
+        self.center = center
+        self.total = moments.total
+        self.column_means = moments.x / self.total if center else 0 * moments.x
+        self.mean = moments.y / self.total if center else 0 * moments.y
+        self.gram = moments.xx / self.total
+        self.gram -= np.outer(self.column_means, self.column_means)
+        self.corr = moments.xy / self.total - np.outer(self.column_means, self.mean)
+        self.power = moments.yy / self.total - self.mean**2
+        self.coef = np.zeros_like(self.corr)
+        self.index: Index = np.arange(len(self.corr))
+        self.columns: Signs = np.zeros((0, 0), dtype=np.float32)
+        self._single: tuple[Floats, NDArray[np.float32]] | None = None
 
-    @property
-    def complete(self) -> bool:
-        """Whether every term of C is in the working set."""
-        return len(self.index) == self.rows.design.shape[1]
+    @classmethod
+    def growing(cls, rows: Rows) -> Regression:
+        """Start with an empty working set."""
+        empty = np.zeros((0, len(rows.weights)), dtype=np.float32)
+        out = cls(Moments.of(empty, rows), rows.center, rows)
+        out.columns = empty
+        return out
 
     def add(self, index: Index) -> None:
         """Let terms enter the working set, with coefficient zero."""
-        if not len(index):
+        if self.rows is None or not len(index):
             return
         new = self.rows.design.columns(index)
-        weighted = new * self.row_weights
-        means = np.zeros(len(index))
-        if self.rows.center:
-            means = weighted.sum(axis=1, dtype=np.float64) / self.total
-        cross = _products(weighted, self.columns) / self.total
+        weighted = weigh(new, self.rows.weights)
+        means = weighted.sum(axis=1, dtype=np.float64) / self.total * self.center
+        self.columns = np.concatenate([self.columns, new])
+        self.column_means = np.concatenate([self.column_means, means])
+        cross = products(weighted, self.columns) / self.total
         cross -= np.outer(means, self.column_means)
-        block = _products(weighted, new) / self.total - np.outer(means, means)
-        self.gram = np.block([[self.gram, cross.T], [cross, block]])
-        corr = (new.astype(np.float64) * self.rows.weights) @ self.centred / self.total
+        self.gram = _bordered(self.gram, cross)
+        centred = (self.rows.targets - self.mean) * self.rows.weights[:, None]
+        corr = new.astype(np.float64) @ centred / self.total
         self.corr = np.concatenate([self.corr, corr])
         self.coef = np.concatenate([self.coef, np.zeros_like(corr)])
         self.index = np.concatenate([self.index, index])
-        self.columns = np.concatenate([self.columns, new])
-        self.column_means = np.concatenate([self.column_means, means])
 
-    def fill(self) -> Regression:
-        """Put every term of C into the working set."""
-        self.add(np.arange(self.rows.design.shape[1]))
-        return self
+    def keep(self, which: Index) -> None:
+        """Reduce the working set to positions ``which``."""
+        self.gram = self.gram[which[:, None], which]
+        for name in ("columns", "column_means", "corr", "coef", "index"):
+            setattr(self, name, getattr(self, name)[which])
 
     def start_from(self, other: Regression) -> None:
         """Take another regression's solution as the start of the next one."""
-        active = np.flatnonzero(other.coef.any(axis=1))
-        if self.complete:
+        if self.rows is None:
             self.coef = other.coef.copy()
-            return
-        self.add(np.setdiff1d(other.index[active], self.index))
-        order = np.argsort(self.index)
-        rows = order[np.searchsorted(self.index, other.index[active], sorter=order)]
-        self.coef[:] = 0.0
-        self.coef[rows] = other.coef[active]
+        else:
+            active = np.flatnonzero(other.coef.any(axis=1))
+            self.restart(other.index[active], other.coef[active])
 
-    def slopes(self) -> Floats:
-        """``X^T r / R`` of the working set: ``(w, K)``."""
-        return self.corr - self.gram @ self.coef
+    def restart(self, index: Index, coef: Floats) -> None:
+        """Make ``index`` the working set, with the given coefficients."""
+        self.keep(np.zeros(0, dtype=np.int64))
+        self.add(index)
+        self.coef = coef.copy()
 
-    def mean_square(self) -> Floats:
-        """Mean square of the residuals ``(K,)``."""
-        explained = np.einsum("ij,ij->j", self.coef, self.corr + self.slopes())
-        return np.asarray(np.maximum(self.power - explained, 0.0))
+    def mean_square(self, which: Index) -> Floats:
+        """Mean square of the residuals of targets ``which``."""
+        coef, corr = self.coef[:, which], self.corr[:, which]
+        explained = np.einsum("ij,ij->j", coef, 2 * corr - self.gram @ coef)
+        return np.asarray(np.maximum(self.power[which] - explained, 0.0))
 
     def all_slopes(self) -> Floats:
-        """``X^T r / R`` over all of C for a single target: ``(p,)``."""
-        residual = self.centred[:, 0] - self.fitted(self.coef)[:, 0]
-        return self.rows.design.correlations(residual * self.rows.weights) / self.total
+        """``|x_S^T r| / R`` of all terms: ``(p, K)``; K = 1 for a working set."""
+        if self.rows is None:
+            return np.abs(self.corr - self.gram @ self.coef)
+        active = np.flatnonzero(self.coef[:, 0])
+        fit = self.columns[active].astype(np.float64).T @ self.coef[active, 0]
+        fit += self.mean[0] - self.column_means[active] @ self.coef[active, 0]
+        residual = (self.rows.targets[:, 0] - fit) * self.rows.weights
+        slopes = self.rows.design.correlations(residual)[:, None]
+        return np.asarray(np.abs(slopes) / self.total)
 
     def steepest(self) -> Floats:
         """``max_S |x_S^T r| / R`` over all of C: ``(K,)``."""
-        if self.complete:
-            return np.asarray(np.abs(self.slopes()).max(axis=0, initial=0.0))
-        return np.asarray(np.abs(self.all_slopes()).max(keepdims=True, initial=0.0))
-
-    def fitted(self, coef: Floats) -> Floats:
-        """Centred predictions ``(R, K)`` of the own rows."""
-        active = np.flatnonzero(coef.any(axis=1))
-        columns = self.columns[active].astype(np.float64)
-        fit: Floats = columns.T @ coef[active]
-        return fit - self.column_means[active] @ coef[active]
-
-    def predict(self, other: ParityDesign, coef: Floats, which: Index) -> Floats:
-        """Predictions ``(rows, n_which)`` on other rows."""
-        active = np.flatnonzero(coef.any(axis=1))
-        columns = other.columns(self.index[active]).astype(np.float64)
-        shift = self.mean[which] - self.column_means[active] @ coef[active]
-        fit: Floats = columns.T @ coef[active]
-        return fit + shift
+        return np.asarray(self.all_slopes().max(axis=0, initial=0.0))
 
     def solve(
         self, alpha: Floats, tol: float, which: Index, ahead: float = 1.0
@@ -179,38 +209,77 @@ class Regression:
         them those above ``ahead * alpha``, which the next, smaller strength will need.
         """
         self._solve_working_set(alpha, tol, which)
-        while not self.complete:
-            slopes = np.abs(self.all_slopes())
+        while self.rows is not None:
+            slopes = self.all_slopes()[:, 0]
             slopes[self.index] = 0.0
-            largest = slopes.max()
+            largest = slopes.max(initial=0.0)
             self._enter(slopes, ahead * float(alpha[0]))
             if largest <= float(alpha[0]) * (1 + max(tol, 1e-6)):
                 break
             self._solve_working_set(alpha, tol, which)
 
     def _enter(self, slopes: Floats, level: float) -> None:
-        """Add the terms of the largest slopes above the level."""
+        """Add the terms of the largest slopes above the level; drop idle ones first."""
+        active = np.flatnonzero(self.coef[:, 0])
+        if len(self.index) > _SLACK * (len(active) + _ENTER):
+            self.keep(active)
         wanted = np.flatnonzero(slopes > level)
-        room = _ENTER + len(self.index)
+        room = _ENTER + len(active)
         if len(wanted) > room:
             best = np.argpartition(-slopes[wanted], room)[:room]
             wanted = np.sort(wanted[best])
         self.add(wanted)
 
     def _solve_working_set(self, alpha: Floats, tol: float, which: Index) -> None:
-        corr, start = self.corr[:, which], self.coef[:, which]
-        if tol > 0:
-            coef = kernels.descend(self.gram, corr, alpha, start, tol)
-        else:
-            coef = kernels.solve(self.gram, corr, alpha, start)
-        self.coef[:, which] = coef
+        """Single precision is enough for a loose solution at a strength not small."""
+        if tol == 0:
+            corr, start = self.corr[:, which], self.coef[:, which]
+            self.coef[:, which] = kernels.solve(self.gram, corr, alpha, start)
+            return
+        large = alpha > _SINGLE
+        for group, gram in ((large, self.single), (~large, self.gram)):
+            if group.any():
+                mine = which[group]
+                self.coef[:, mine] = kernels.descend(
+                    gram,
+                    self.corr[:, mine].astype(gram.dtype),
+                    alpha[group].astype(gram.dtype),
+                    self.coef[:, mine].astype(gram.dtype),
+                    tol,
+                )
+
+    @property
+    def single(self) -> NDArray[np.float32]:
+        """The Gram matrix in single precision, kept until the working set changes."""
+        if self._single is None or self._single[0] is not self.gram:
+            self._single = (self.gram, self.gram.astype(np.float32))
+        return self._single[1]
+
+    def refitted_mean_square(self, which: Index) -> Floats:
+        """Mean square after least squares on the supports of targets ``which``."""
+        corr, coef = self.corr[:, which], self.coef[:, which]
+        explained = kernels.explained_by_support(self.gram, corr, coef)
+        return np.asarray(np.maximum(self.power[which] - explained, 0.0))
 
     def refit(self, which: Index) -> Floats:
         """Least squares on the supports of targets ``which``: ``(w, n_which)``."""
         corr = self.corr[:, which]
         return kernels.least_squares(self.gram, corr, self.coef[:, which])
 
+    def predict(self, design: ParityDesign, coef: Floats, which: Index) -> Floats:
+        """Predictions ``(rows, n_which)`` of coefficients ``(w, n_which)``."""
+        active = np.flatnonzero(coef.any(axis=1))
+        columns = design.columns(self.index[active]).astype(np.float64)
+        shift = self.mean[which] - self.column_means[active] @ coef[active]
+        fit: Floats = columns.T @ coef[active]
+        return fit + shift
 
-def _products(left: NDArray[Any], right: Signs) -> Floats:
-    """``left @ right.T`` as float64."""
-    return np.asarray(left @ right.T, dtype=np.float64)
+
+def _bordered(square: Floats, border: Floats) -> Floats:
+    """Append rows ``border (b, w + b)`` and their transpose to a ``(w, w)`` matrix."""
+    old, size = len(square), border.shape[1]
+    out = np.empty((size, size))
+    out[:old, :old] = square
+    out[old:] = border
+    out[:old, old:] = border[:, :old].T
+    return out
