@@ -4,7 +4,8 @@ The flow, one direction: masks -> values -> terms -> coef -> `Surrogate`. Needs 
 scipy and scikit-learn only; never imports torch, captum or shap.
 """
 
-from harmonica_core import indices
+from harmonica_core import indices, metrics, registry
+from harmonica_core.additive import from_attributions, from_interactions
 from harmonica_core.estimate import Estimate
 from harmonica_core.evaluate import Evaluated
 from harmonica_core.fit import auto_budget, draw_masks, fit_surrogate, fit_surrogates
@@ -18,5 +19,9 @@ __all__ = [
     "draw_masks",
     "fit_surrogate",
     "fit_surrogates",
+    "from_attributions",
+    "from_interactions",
     "indices",
+    "metrics",
+    "registry",
 ]
