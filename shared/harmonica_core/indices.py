@@ -215,11 +215,25 @@ def interaction_table(
         By size, then in lexicographic order; zeros are left out.
     values : float64 (n_interactions, n_outputs)
     """
+    degree = int(basis.term_sizes(table).max(initial=0))
+    return superset_sums(table, coef, size_weights(check_index(index), order, degree))
+
+
+def superset_sums(table: Table, coef: Floats, weights: Floats) -> tuple[Table, Floats]:
+    """Sums over the terms that contain S, for every S of size 1 to ``order``.
+
+    Parameters
+    ----------
+    table : int32 (n_terms, width)
+    coef : float64 (n_terms, n_outputs)
+    weights : float64 (order + 1, degree + 1)
+        Weight of a term of size t in the sum for S of size s; row 0 is not used.
+    """
     sizes = basis.term_sizes(table)
-    weights = size_weights(check_index(index), order, int(sizes.max(initial=0)))
+    order = len(weights) - 1
     found: list[tuple[Table, Floats]] = []
     for size in range(1, min(order, weights.shape[1] - 1) + 1):
-        members, values = _superset_sums(table, coef, sizes, weights[size], size)
+        members, values = _sums_of_size(table, coef, sizes, weights[size], size)
         padding = ((0, 0), (0, order - size))
         found.append((np.pad(members, padding, constant_values=-1), values))
     if not found:
@@ -230,7 +244,7 @@ def interaction_table(
     return basis.trim(members[nonzero]), values[nonzero]
 
 
-def _superset_sums(
+def _sums_of_size(
     table: Table, coef: Floats, sizes: np.ndarray, weights: Floats, size: int
 ) -> tuple[Table, Floats]:
     """Subsets of one size of all terms, and the weighted sums over their supersets."""
