@@ -1,0 +1,51 @@
+"""The stated error: ``I_2`` over all masks from honest residuals.
+
+Masks that were evaluated are a known part of the cube; only the rest has to be
+estimated. With a share ``s = m / 2**n`` of the cube seen,
+
+    I_2^2 = s * mean square of (f - g) on the seen masks
+          + (1 - s) * mean square of (f - g) expected on a mask not seen.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from harmonica_core._types import Floats, Masks
+from harmonica_core.masks import are_paired
+
+
+def stated_error(
+    masks: Masks,
+    values: Floats,
+    fitted: Floats,
+    held_out: Floats,
+    weights: Floats | None = None,
+) -> tuple[Floats, Floats]:
+    """Return ``I_2`` over the uniform cube, and its standard error.
+
+    Parameters
+    ----------
+    masks : bool (m, n_features)
+        Distinct masks; complementary pairs (rows 2k and 2k + 1) count as one draw.
+    values, fitted, held_out : float64 (m, K)
+        f, g, and predictions by fits that did not see the row.
+    weights : float64 (m,), optional
+        Weight of each mask that turns its draw into the uniform one.
+
+    Returns
+    -------
+    value, standard_error : float64 (K,)
+    """
+    weights = np.ones(len(masks)) if weights is None else weights
+    weights = weights / weights.mean()
+    square = weights[:, None] * (values - held_out) ** 2
+    seen = min(1.0, len(masks) * 2.0 ** -masks.shape[1])
+    inside = ((values - fitted) ** 2).mean(axis=0)
+    if are_paired(masks):
+        square = (square[0::2] + square[1::2]) / 2
+    outside = square.mean(axis=0)
+    spread = square.std(axis=0, ddof=1) / np.sqrt(len(square))
+    value = np.sqrt(seen * inside + (1 - seen) * outside)
+    slope = np.divide((1 - seen) / 2, value, out=np.zeros_like(value), where=value > 0)
+    return value, slope * spread
