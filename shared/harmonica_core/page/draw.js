@@ -91,6 +91,7 @@ function buildSentence() {
     );
   });
   byId("sentence").hidden = false;
+  document.querySelector("main").classList.add("text");
 }
 
 function buildPicture() {
@@ -168,7 +169,7 @@ function buildTerms(piece) {
   if (others > 0) {
     rows.push(termRow([], null, `${others.toLocaleString("en")} smaller terms`));
   }
-  if (base >= 0) rows.push(termRow([], base, "Base (average over all combinations)"));
+  if (base >= 0) rows.push(termRow([], base, "Base"));
   byId("terms").replaceChildren(...rows.map(({ node }) => node));
   rows.widest = Math.max(...largest.map((row) => Math.abs(piece.coef[row])), 1e-300);
   shownPiece = piece;

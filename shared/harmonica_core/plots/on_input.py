@@ -1,0 +1,255 @@
+"""Interactions drawn on the input itself: a sentence, an image."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from harmonica_core._types import Floats, Term
+from harmonica_core.picture import as_pixels, segment_labels
+from harmonica_core.plots import style
+from harmonica_core.whatif_data import one_output
+
+if TYPE_CHECKING:
+    from harmonica_core.surrogate import Surrogate
+
+_FONT = 13
+
+
+def text(
+    surrogate: Surrogate,
+    tokens: Sequence[str] | None = None,
+    n_arcs: int = 6,
+    *,
+    index: str = "SII",
+    output: int = 0,
+    ax: Any = None,
+) -> Any:
+    """Draw a sentence with arcs between the words that act together.
+
+    A word's shade is its Shapley value. Arcs above raise g when both words are kept
+    (blue), arcs below lower it (orange); their width is the size of the interaction.
+
+    Parameters
+    ----------
+    surrogate : Surrogate
+    tokens : sequence of str, optional
+        One per feature; the surrogate's feature names by default.
+    n_arcs : int
+    index : str
+        Any index of `Surrogate.interactions`.
+    output : int
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    one: Any = one_output(surrogate, output)
+    words = [style.shorten(word, 24) for word in style.names_of(one, tokens)]
+    arcs = list(style.pairs_of(one, index).items())[:n_arcs]
+    widths = np.array([_width(word) for word in words])
+    centres = np.cumsum(widths + 12) - widths / 2
+    length = float(centres[-1] + widths[-1] / 2 + 12)
+    above, below = _depths(arcs, centres)
+    inches = min(max(length / 72, 4.0), 24.0)
+    ax = style.axes(ax, inches, (above + below + 44) / 72 * inches / (length / 72))
+    ax.set(xlim=(0, length), ylim=(-below - 22, above + 22), aspect="equal")
+    points = inches * 72 / length
+    phi = one.shapley_values()
+    for word, x, width, value in zip(words, centres, widths, phi, strict=True):
+        _word(ax, word, x, width, value / (np.abs(phi).max() or 1.0), points)
+    strongest = abs(arcs[0][1]) if arcs else 1.0
+    for (i, j), value in arcs:
+        _arc(ax, centres[i], centres[j], value, abs(value) / strongest, points)
+    style.bare(ax)
+    return ax
+
+
+def _width(word: str) -> float:
+    """Width of a word in points at the size it is drawn."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import TextPath
+
+    path = TextPath((0, 0), word or " ", size=_FONT, prop=FontProperties())
+    extent = path.get_extents() if len(path.vertices) else None
+    return max(8.0, float(extent.width)) if extent is not None else 8.0
+
+
+def _rise(distance: float) -> float:
+    """Height of an arc over this distance: high enough to nest, never tall."""
+    return 16 + 0.22 * distance
+
+
+def _depths(arcs: list[tuple[Term, float]], centres: Floats) -> tuple[float, float]:
+    """Room needed above and below the words."""
+    room = [6.0, 6.0]
+    for (i, j), value in arcs:
+        side = 0 if value >= 0 else 1
+        room[side] = max(room[side], _rise(centres[j] - centres[i]) + 10)
+    return room[0], room[1]
+
+
+def _word(
+    ax: Any, word: str, x: float, width: float, strength: float, points: float
+) -> None:
+    from matplotlib.patches import FancyBboxPatch
+
+    shade = style.diverging()(0.5 + 0.22 * strength)
+    box = FancyBboxPatch(
+        (x - width / 2 - 1, -8),
+        width + 2,
+        16,
+        boxstyle="round,pad=3,rounding_size=4",
+        facecolor=shade,
+        edgecolor=style.LINE,
+        linewidth=0.8,
+    )
+    ax.add_patch(box)
+    style.write(
+        ax,
+        x,
+        0,
+        word,
+        ha="center",
+        va="center",
+        fontsize=_FONT * points,
+        color=style.INK,
+    )
+
+
+def _arc(
+    ax: Any, left: float, right: float, value: float, strength: float, points: float
+) -> None:
+    side = 1.0 if value >= 0 else -1.0
+    angle = np.linspace(0, np.pi, 60)
+    middle, half = (left + right) / 2, (right - left) / 2
+    top = _rise(right - left)
+    x = middle - half * np.cos(angle)
+    y = side * (12 + (top - 12) * np.sin(angle) ** 0.75)
+    ax.plot(
+        x,
+        y,
+        color=style.colour_of(value),
+        linewidth=(0.8 + 3.2 * strength) * points,
+        solid_capstyle="round",
+        alpha=0.9,
+    )
+    style.write(
+        ax,
+        middle,
+        side * top,
+        style.signed(value),
+        ha="center",
+        va="center",
+        fontsize=8.5 * points,
+        color=style.colour_of(value),
+        bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.2},
+    )
+
+
+def superpixels(
+    surrogate: Surrogate,
+    image: Any,
+    segments: Any,
+    n_pairs: int = 6,
+    *,
+    index: str = "SII",
+    output: int = 0,
+    ax: Any = None,
+) -> Any:
+    """Draw an image with its superpixels' Shapley values and links between pairs.
+
+    Parameters
+    ----------
+    surrogate : Surrogate
+    image : (h, w[, 3]) or channels first
+    segments : int (h, w)
+        The labels in ascending order are features 0, 1, ...
+    n_pairs : int
+        Links to draw: solid raises g when both are kept, dashed lowers it; width is
+        the size of the interaction.
+    index : str
+        Any index of `Surrogate.interactions`.
+    output : int
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    one: Any = one_output(surrogate, output)
+    labels = segment_labels(segments, one.n_features)
+    pixels = as_pixels(image)
+    if pixels.shape[:2] != labels.shape:
+        raise ValueError(
+            f"image is {pixels.shape[:2]} but segments are {labels.shape}; needed one "
+            "label per pixel"
+        )
+    phi = one.shapley_values()
+    limit = float(np.abs(phi).max()) or 1.0
+    ax = style.axes(ax, 6.4, 5.2 * labels.shape[0] / labels.shape[1] + 0.2)
+    grey = pixels.mean(axis=2)
+    ax.imshow(0.35 * grey + 0.65 * 255, cmap="gray", vmin=0, vmax=255)
+    drawn = ax.imshow(
+        phi[labels], cmap=style.diverging(), vmin=-limit, vmax=limit, alpha=0.6
+    )
+    ax.imshow(_borders(labels), interpolation="nearest")
+    pairs = list(style.pairs_of(one, index).items())[:n_pairs]
+    _links(ax, pairs, labels)
+    bar = ax.figure.colorbar(drawn, ax=ax, shrink=0.8, pad=0.02)
+    bar.set_label("Shapley value", color=style.MUTED)
+    bar.outline.set_visible(False)
+    style.bare(ax)
+    return ax
+
+
+def _borders(labels: np.ndarray) -> np.ndarray:
+    """White RGBA image of the pixels where a new segment begins."""
+    edge = np.zeros((*labels.shape, 4))
+    edge[1:][labels[1:] != labels[:-1]] = 1.0
+    edge[:, 1:][labels[:, 1:] != labels[:, :-1]] = 1.0
+    return edge
+
+
+def _links(ax: Any, pairs: list[tuple[Term, float]], labels: np.ndarray) -> None:
+    from matplotlib import patheffects
+
+    halo = [patheffects.withStroke(linewidth=3, foreground="white")]
+    strongest = abs(pairs[0][1]) if pairs else 1.0
+    for (i, j), value in reversed(pairs):
+        ends = np.array([_centre(labels == i), _centre(labels == j)])
+        width = 1.2 + 4 * abs(value) / strongest
+        ax.plot(
+            *ends.T,
+            color=style.colour_of(value),
+            linestyle="-" if value >= 0 else (0, (2.4, 1.2)),
+            linewidth=width,
+            marker="o",
+            markersize=7,
+            markeredgecolor="white",
+            path_effects=[
+                patheffects.withStroke(linewidth=width + 2.5, foreground="white")
+            ],
+        )
+        x, y = ends.mean(axis=0)
+        style.write(
+            ax,
+            x,
+            y,
+            style.signed(value),
+            ha="center",
+            va="center",
+            fontsize=9,
+            fontweight="bold",
+            color=style.colour_of(value),
+            path_effects=halo,
+        )
+
+
+def _centre(member: np.ndarray) -> tuple[float, float]:
+    """Return the mean of a segment's pixels, (x, y)."""
+    y, x = np.nonzero(member)
+    return float(x.mean()), float(y.mean())
