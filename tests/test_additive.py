@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import reference
-from harmonica_core import from_attributions, from_interactions
+from harmonica_core import from_attributions
 from harmonica_core.masks import all_masks
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -35,7 +35,7 @@ def test_interactions_add_up_over_the_subsets_of_what_is_kept(seed, n, outputs):
     terms = [t for t in reference.subsets(range(n), 1) if rng.random() < 0.5]
     values = {term: rng.normal(size=tail) for term in terms}
     base = rng.normal(size=tail)
-    g = from_interactions(values, base, n)
+    g = from_attributions(values, base, n)
     for k in range(max(outputs, 1)):
         one = {term: np.ravel(v)[k] for term, v in values.items()}
         expected = reference.game_from_interactions(one, np.ravel(base)[k], n)
@@ -46,7 +46,7 @@ def test_interactions_add_up_over_the_subsets_of_what_is_kept(seed, n, outputs):
 def test_there_and_back_through_moebius_coefficients():
     rng = np.random.default_rng(0)
     values = {term: rng.normal() for term in reference.subsets(range(4), 1)}
-    moebius = from_interactions(values, 0.0, 4).interactions(4, "Moebius")
+    moebius = from_attributions(values, 0.0, 4).interactions(4, "Moebius")
     assert moebius == pytest.approx(values)
 
 
@@ -54,42 +54,48 @@ def test_a_matrix_in_shap_layout():
     rng = np.random.default_rng(0)
     half = rng.normal(size=(4, 4, 2))
     matrix = half + half.swapaxes(0, 1)
-    g = from_interactions(matrix, base=[0.0, 1.0])
+    g = from_attributions(matrix, base=[0.0, 1.0])
     for mask in all_masks(4):
         inside = matrix[np.ix_(mask, mask)].sum(axis=(0, 1))
         np.testing.assert_allclose(g(mask)[0], [0.0, 1.0] + inside, atol=1e-12)
     np.testing.assert_allclose(g.interaction_matrix(), matrix, atol=1e-12)
-    one = from_interactions(matrix[:, :, 1], base=1.0)
+    one = from_attributions(matrix[:, :, 1], base=1.0)
     np.testing.assert_allclose(one(all_masks(4)), g(all_masks(4))[:, 1])
-    assert from_interactions([[2.0]], base=1.0)([[True]]) == pytest.approx(3.0)
+    assert from_attributions([[2.0]], base=1.0)([[True]]) == pytest.approx(3.0)
 
 
 def test_the_empty_term_is_the_base_value():
-    g = from_interactions({(): 2.0, (1,): 3.0}, n_features=2)
+    g = from_attributions({(): 2.0, (1,): 3.0}, n_features=2)
     assert g([[False, True]]) == pytest.approx(5.0)
     with pytest.raises(ValueError, match="needed one of them"):
-        from_interactions({(): 2.0}, base=1.0, n_features=2)
-    assert from_interactions({}, base=1.0, n_features=2).spectrum == {(): 1.0}
+        from_attributions({(): 2.0}, base=1.0, n_features=2)
+    assert from_attributions({}, base=1.0, n_features=2).spectrum == {(): 1.0}
 
 
 def test_bad_input():
-    with pytest.raises(ValueError, match="needed \\(n_features,\\)"):
-        from_attributions(np.zeros((2, 2, 2)), 0.0)
-    with pytest.raises(ValueError, match="needed \\(n_features,\\)"):
-        from_attributions(3.0, 0.0)
-    with pytest.raises(ValueError, match="base has shape"):
-        from_attributions([1.0, 2.0], [0.0, 1.0])
+    for wrong, base in [
+        (np.zeros((2, 2, 2)), 0.0),
+        (3.0, 0.0),
+        ([], 0.0),
+        ([1.0, 2.0], [0.0, 1.0]),
+        (np.zeros((2, 3)), 0.0),
+        (np.zeros((2, 3)), [0.0, 0.0]),
+    ]:
+        with pytest.raises(ValueError, match="values have shape.*n_features"):
+            from_attributions(wrong, base)
     with pytest.raises(ValueError, match="base is missing"):
-        from_interactions(np.zeros((2, 2)))
-    with pytest.raises(ValueError, match="n_features is missing"):
-        from_interactions({(0,): 1.0}, 0.0)
-    with pytest.raises(ValueError, match="shape \\(2, 3\\)"):
-        from_interactions(np.zeros((2, 3)), 0.0)
+        from_attributions(np.zeros((2, 2)))
+    with pytest.raises(ValueError, match="base is missing"):
+        from_attributions({(0,): 1.0}, n_features=2)
+    with pytest.raises(ValueError, match="n_features=None"):
+        from_attributions({(0,): 1.0}, 0.0)
+    with pytest.raises(ValueError, match="shape \\(2,\\) and the base \\(\\)"):
+        from_attributions({(0,): [1.0, 2.0]}, 0.0, 2)
     with pytest.raises(ValueError, match="outside 0 to 1"):
-        from_interactions({(0, 2): 1.0}, 0.0, 2)
+        from_attributions({(0, 2): 1.0}, 0.0, 2)
     with pytest.raises(ValueError, match="twice"):
-        from_interactions({(0, 1): 1.0, (1, 0): 2.0}, 0.0, 2)
+        from_attributions({(0, 1): 1.0, (1, 0): 2.0}, 0.0, 2)
     with pytest.raises(ValueError, match="too many"):
-        from_interactions({tuple(range(30)): 1.0}, 0.0, 30)
+        from_attributions({tuple(range(30)): 1.0}, 0.0, 30)
     with pytest.raises(ValueError, match="finite"):
         from_attributions([np.nan], 0.0)

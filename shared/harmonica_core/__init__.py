@@ -5,23 +5,27 @@ scipy and scikit-learn only; never imports torch, captum or shap.
 """
 
 from harmonica_core import indices, metrics, registry
-from harmonica_core.additive import from_attributions, from_interactions
+from harmonica_core.additive import from_attributions
+from harmonica_core.cache import ValueCache, input_key
 from harmonica_core.estimate import Estimate
 from harmonica_core.evaluate import Evaluated
 from harmonica_core.fit import auto_budget, draw_masks, fit_surrogate, fit_surrogates
+from harmonica_core.resilience import BatchSize
 from harmonica_core.surrogate import Surrogate
 
 __all__ = [
+    "BatchSize",
     "Estimate",
     "Evaluated",
     "Surrogate",
+    "ValueCache",
     "auto_budget",
     "draw_masks",
     "fit_surrogate",
     "fit_surrogates",
     "from_attributions",
-    "from_interactions",
     "indices",
+    "input_key",
     "metrics",
     "registry",
 ]

@@ -22,22 +22,28 @@ _MOST_TERMS = 1 << 22
 
 
 def from_attributions(
-    values: Any,
-    base: Any,
+    values: Mapping[Term, Any] | Any,
+    base: Any = None,
+    n_features: int | None = None,
     *,
     n_evaluations: int = 0,
     feature_names: Iterable[str] | None = None,
     output_names: Iterable[str] | None = None,
 ) -> Surrogate:
-    """Return the additive surrogate of attribution scores.
+    """Return the surrogate ``g(mask) = base + sum_{S inside kept} I_S`` of scores.
 
     Parameters
     ----------
-    values : (n_features,) or (n_features, n_outputs)
-        Scores of one input from any method: KernelShap, Lime, Integrated Gradients,
-        TreeSHAP. For pairs and more see `from_interactions`.
+    values : (n_features,), (n_features, n_features) or {term: value}
+        Scores of one input from any method (KernelShap, Lime, Integrated Gradients,
+        TreeSHAP, ...): of single features; of pairs in SHAP's layout (half of a pair
+        in (i, j), half in (j, i), single features on the diagonal); or of any terms.
+        For several outputs arrays have one more axis, and values are rows.
     base : float or (n_outputs,)
-        The model's output with everything removed (SHAP's ``expected_value``).
+        The model's output with everything removed (SHAP's ``expected_value``). Its
+        shape tells pairs from several outputs. Left out when ``values[()]`` is it.
+    n_features : int, optional
+        Needed for {term: value}.
     n_evaluations : int
         Model evaluations that the scores cost.
     feature_names, output_names : iterable of str, optional
@@ -49,97 +55,77 @@ def from_attributions(
     [1.3, 1.5]
     >>> g.shapley_values().round(6).tolist()
     [0.5, -0.2]
-    """
-    scores = np.asarray(values, dtype=np.float64)
-    if scores.ndim not in (1, 2) or len(scores) == 0:
-        raise ValueError(
-            f"values have shape {scores.shape}; needed (n_features,) or (n_features, "
-            "n_outputs), the scores of one input; for pairs use from_interactions"
-        )
-    table = np.arange(len(scores), dtype=np.int32)[:, None]
-    found = _surrogate(len(scores), table, scores, base, n_evaluations)
-    return found.with_names(feature_names, output_names)
-
-
-def from_interactions(
-    values: Mapping[Term, Any] | Any,
-    base: Any = None,
-    n_features: int | None = None,
-    *,
-    n_evaluations: int = 0,
-    feature_names: Iterable[str] | None = None,
-    output_names: Iterable[str] | None = None,
-) -> Surrogate:
-    """Return the surrogate ``g(mask) = base + sum_{S inside kept} I_S``.
-
-    Parameters
-    ----------
-    values : {term: value} or (n_features, n_features) or (.., n_outputs)
-        Interactions of one input, of any order, or a matrix in SHAP's layout: half of
-        a pair's value in (i, j) and half in (j, i), single features on the diagonal.
-    base : float or (n_outputs,), optional
-        The model's output with everything removed; left out when ``values[()]`` is it.
-    n_features : int, optional
-        Needed for a mapping.
-    n_evaluations, feature_names, output_names
-        As in `from_attributions`.
-
-    Examples
-    --------
-    >>> g = from_interactions({(0,): 0.5, (0, 1): 2.0}, base=1.0, n_features=3)
+    >>> g = from_attributions({(0,): 0.5, (0, 1): 2.0}, base=1.0, n_features=3)
     >>> g([[True, True, False], [True, False, True]]).tolist()
     [3.5, 1.5]
     """
     if isinstance(values, Mapping):
-        if n_features is None:
-            raise ValueError("n_features is missing; needed to read {term: value}")
+        base = _base_of(values, base)
         n_features = check_feature_count(n_features)
-        table, scores, base = _read_mapping(values, base, n_features)
+        table, scores = _read_mapping(values, np.shape(base), n_features)
     else:
-        table, scores = _read_matrix(np.asarray(values, dtype=np.float64))
-        n_features = len(np.asarray(values))
+        array = np.asarray(values, dtype=np.float64)
+        table, scores = _read_array(array, np.shape(_given(base)))
+        n_features = len(array)
+    found = _surrogate(n_features, table, scores, base, n_evaluations)
+    return found.with_names(feature_names, output_names)
+
+
+def _given(base: Any) -> Any:
     if base is None:
         raise ValueError(
             "base is missing; needed the model's output with everything removed, as "
             "base= or as the value of the empty term ()"
         )
-    found = _surrogate(n_features, table, scores, base, n_evaluations)
-    return found.with_names(feature_names, output_names)
+    return base
+
+
+def _base_of(values: Mapping[Term, Any], base: Any) -> Any:
+    """Return the base value, which may be that of the empty term."""
+    if () not in values:
+        return _given(base)
+    if base is not None:
+        raise ValueError(
+            f"got base={base} and a value {values[()]} of the empty term (); needed "
+            "one of them"
+        )
+    return values[()]
 
 
 def _read_mapping(
-    values: Mapping[Term, Any], base: Any, n_features: int
-) -> tuple[Table, Floats, Any]:
-    """Split off the empty term, which is the base value."""
-    if () in values:
-        if base is not None:
-            raise ValueError(
-                f"got base={base} and a value {values[()]} of the empty term (); "
-                "needed one of them"
-            )
-        base = values[()]
+    values: Mapping[Term, Any], row: tuple[int, ...], n_features: int
+) -> tuple[Table, Floats]:
     terms = [term for term in values if term != ()]
     checked = basis.check_terms(terms, n_features)
     if len(checked) != len(terms):
         raise ValueError("values name a term twice, in another order of its features")
-    shape = np.shape(base)
-    scores = np.array([values[term] for term in terms], dtype=np.float64)
-    return basis.table_of(checked), scores.reshape(len(terms), *shape), base
-
-
-def _read_matrix(matrix: Floats) -> tuple[Table, Floats]:
-    """Diagonal and both halves of each pair as scores of terms."""
-    if matrix.ndim not in (2, 3) or matrix.shape[0] != matrix.shape[1]:
+    wrong = [term for term in terms if np.shape(values[term]) != row]
+    if wrong:
         raise ValueError(
-            f"values have shape {matrix.shape}; needed (n_features, n_features) or "
-            "(n_features, n_features, n_outputs) of one input, or {term: value}"
+            f"the value of {wrong[0]} has shape {np.shape(values[wrong[0]])} and the "
+            f"base {row}; needed the same, one number per output"
         )
-    n = len(matrix)
-    table = basis.terms_up_to(n, 2)[1:]
+    scores = np.array([values[term] for term in terms], dtype=np.float64)
+    return basis.table_of(checked), scores.reshape(len(terms), *row)
+
+
+def _read_array(array: Floats, row: tuple[int, ...]) -> tuple[Table, Floats]:
+    """Tell single features from pairs by the shape of the base value."""
+    head = array.shape[: array.ndim - len(row)]
+    fits = len(head) in (1, 2) and len(set(head)) == 1 and array.size > 0
+    if not fits or array.shape[len(head) :] != row:
+        raise ValueError(
+            f"values have shape {array.shape} and base {row}; needed scores of one "
+            "input, (n_features,) or (n_features, n_features), with one more axis for "
+            "several outputs, and then as many base values"
+        )
+    n = len(array)
+    table = basis.terms_up_to(n, len(head))[1:]
+    if len(head) == 1:
+        return table, array
     i, j = table[n:].T if n > 1 else np.zeros((2, 0), dtype=np.int32)
     single = np.arange(n)
-    scores = np.concatenate([matrix[single, single], matrix[i, j] + matrix[j, i]])
-    return table, scores
+    return table, np.concatenate([array[single, single], array[i, j] + array[j, i]])
 
 
 def _surrogate(
@@ -147,11 +133,6 @@ def _surrogate(
 ) -> Surrogate:
     """Turn sums over kept features into parities."""
     start = np.asarray(base, dtype=np.float64)
-    if start.shape != scores.shape[1:]:
-        raise ValueError(
-            f"base has shape {start.shape}; needed {scores.shape[1:]}, one number per "
-            "output"
-        )
     sizes = basis.term_sizes(table)
     _check_size(sizes)
     degree = int(sizes.max(initial=0))
