@@ -1,1 +1,1 @@
-"""Placeholder docstring, replaced by the adapter."""
+"""Comparative evaluations and the ``harmonica`` command."""

@@ -1,0 +1,71 @@
+"""One input to explain: a function of masks, and what some methods need beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from harmonica_core._types import Floats, Masks, ValueFunction
+
+
+@dataclass(frozen=True)
+class Case:
+    """One input of a task.
+
+    Attributes
+    ----------
+    name : str
+        Unique within the task.
+    n_features : int
+    value_function : callable, bool (m, n_features) -> float64 (m,)
+    relaxed : callable, optional
+        The same model on fractional masks, for gradient methods: a torch tensor
+        ``(m, n_features)`` in [0, 1] to a tensor ``(m,)``, differentiable.
+    no_gradient : str
+        Why ``relaxed`` is missing, said in the cells of gradient methods.
+    feature_names : tuple of str, optional
+    """
+
+    name: str
+    n_features: int
+    value_function: ValueFunction
+    relaxed: Callable[[Any], Any] | None = None
+    no_gradient: str = "the model gives no gradients"
+    feature_names: tuple[str, ...] | None = None
+
+
+class NotApplicableError(Exception):
+    """A method can not run on this case; the message goes into its cell."""
+
+
+class BudgetExceededError(Exception):
+    """A method asked for more model evaluations than it was given."""
+
+
+class Counted:
+    """A value function that counts its rows and stops at the budget.
+
+    Integer, float and bool masks are accepted, because the peers differ in that.
+    """
+
+    def __init__(self, value_function: ValueFunction, budget: int) -> None:
+        self.value_function = value_function
+        self.budget = budget
+        self.n_calls = 0
+
+    def charge(self, rows: int) -> None:
+        """Book ``rows`` evaluations, or refuse."""
+        if self.n_calls + rows > self.budget:
+            raise BudgetExceededError(
+                f"asked for {self.n_calls + rows} of {self.budget} evaluations"
+            )
+        self.n_calls += rows
+
+    def __call__(self, masks: Any) -> Floats:
+        """Evaluate ``(m, n_features)`` masks: float64 ``(m,)``."""
+        kept: Masks = np.atleast_2d(np.asarray(masks)) > 0.5
+        self.charge(len(kept))
+        return np.asarray(self.value_function(kept), dtype=np.float64)

@@ -1,0 +1,221 @@
+"""``harmonica compare``: every method side by side, at equal model evaluations."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from tqdm.auto import tqdm
+
+from harmonica_compare import report, tables
+from harmonica_compare.methods import METHODS
+from harmonica_compare.results import Cell, Results
+from harmonica_compare.runner import Plan, count_cells, radius_name, run_plan, versions
+from harmonica_compare.tasks import TASKS, TaskError, TaskOptions
+from harmonica_core import registry
+
+HELP = "compare explanation methods at equal model evaluations"
+
+# What the default run leaves out: ProxySPEX alone takes longer than all the others.
+_SLOW = ("proxyspex",)
+_RADII = "1,2,4,8,16,32,inf"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    add = parser.add_argument
+    add("--task", choices=TASKS, default="tabular")
+    add("--methods", help=f"comma-separated, or all; known: {', '.join(METHODS)}")
+    add(
+        "--budget",
+        default="500,2000",
+        help="model evaluations a method; several make a curve, the last is the main",
+    )
+    add("--radii", default=_RADII, help=f"default {_RADII}")
+    add("--data", type=Path, help="file or folder with your own data")
+    add("--label", help="column to predict (tabular)")
+    add("--model", help="module:function (custom)")
+    add("--unit", choices=("word", "sentence"), default="word", help="text features")
+    add("--superpixels", type=int, default=16)
+    add("--baseline", choices=("zero", "mean", "blur"), default="zero")
+    add("--cases", type=int, default=5, help="inputs to explain, per model")
+    add("--evaluations", type=int, default=4096, help="masks to measure on")
+    add("--seed", type=int, default=0)
+    add("--jobs", type=int, default=2, help="processes")
+    add("--cache", type=Path, help="folder for trained models")
+    add("--out", type=Path, help="folder for results.json, tables.csv, report.html")
+    add("--resume", action="store_true", help="continue from --out/results.json")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the comparison; 0 when it is complete, 130 after Ctrl-C, 2 for bad input."""
+    try:
+        plan = _plan(args)
+        old = _old_results(args, plan)
+    except (TaskError, ValueError) as error:
+        print(f"harmonica compare: {error}", file=sys.stderr)
+        return 2
+    results = _results(plan, old)
+    try:
+        results = _collect(plan, results, args)
+    except TaskError as error:
+        print(f"harmonica compare: {error}", file=sys.stderr)
+        return 2
+    _finish(results, args.out)
+    return 0 if results.complete else 130
+
+
+def _plan(args: argparse.Namespace) -> Plan:
+    options = TaskOptions(
+        data=args.data,
+        label=args.label,
+        model=args.model,
+        unit=args.unit,
+        superpixels=_at_least(args.superpixels, 2, "--superpixels"),
+        baseline=args.baseline,
+        n_cases=_at_least(args.cases, 1, "--cases"),
+        cache=args.cache,
+        seed=args.seed,
+    )
+    return Plan(
+        task=args.task,
+        options=options,
+        methods=_methods(args.methods),
+        budgets=tuple(
+            sorted(_at_least(b, 10, "--budget") for b in _whole(args.budget))
+        ),
+        radii=_radii(args.radii),
+        n_evaluations=_at_least(args.evaluations, 16, "--evaluations"),
+        seed=args.seed,
+    )
+
+
+def _at_least(number: int, least: int, name: str) -> int:
+    if number < least:
+        raise ValueError(f"{name} {number}: needed at least {least}")
+    return number
+
+
+def _whole(text: str) -> list[int]:
+    try:
+        return [int(part) for part in str(text).split(",") if part.strip()]
+    except ValueError:
+        raise ValueError(
+            f"{text!r}: needed whole numbers separated by commas"
+        ) from None
+
+
+def _radii(text: str) -> tuple[int | None, ...]:
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    finite = _whole(",".join(part for part in parts if part != "inf"))
+    if not parts or any(r < 1 for r in finite):
+        raise ValueError(f"--radii {text}: needed numbers >= 1, or inf")
+    return (*sorted(set(finite)), *([None] if "inf" in parts else []))
+
+
+def _methods(text: str | None) -> tuple[str, ...]:
+    known = [*METHODS, *(name for name in registry.methods if name not in METHODS)]
+    if text is None:
+        return tuple(name for name in known if name not in _SLOW)
+    if text == "all":
+        return tuple(known)
+    names = tuple(part.strip() for part in text.split(",") if part.strip())
+    unknown = [name for name in names if name not in known]
+    if unknown or not names:
+        raise ValueError(
+            f"--methods {', '.join(unknown) or text}: unknown; known are "
+            f"{', '.join(known)}"
+        )
+    return names
+
+
+def _settings(plan: Plan) -> dict[str, Any]:
+    options = plan.options
+    return {
+        "task": plan.task,
+        "methods": list(plan.methods),
+        "budgets": list(plan.budgets),
+        "radii": [radius_name(radius) for radius in plan.radii],
+        "n_evaluations": plan.n_evaluations,
+        "seed": plan.seed,
+        "data": None if options.data is None else str(options.data),
+        "label": options.label,
+        "model": options.model,
+        "unit": options.unit,
+        "superpixels": options.superpixels,
+        "baseline": options.baseline,
+        "n_cases": options.n_cases,
+    }
+
+
+def _old_results(args: argparse.Namespace, plan: Plan) -> Results | None:
+    """Earlier results to go on from; a folder with results is never overwritten."""
+    if args.out is None:
+        if args.resume:
+            raise ValueError("--resume needs --out, the folder with results.json")
+        return None
+    path = args.out / "results.json"
+    if not path.exists():
+        return None
+    old = Results.load(path)
+    if not args.resume:
+        if old.complete:
+            return None
+        raise ValueError(
+            f"{path} holds an unfinished run; continue it with --resume, or choose "
+            "another --out"
+        )
+    fixed = {"methods", "budgets", "n_cases"}  # these may grow
+    new = _settings(plan)
+    changed = [k for k in new if k not in fixed and new[k] != old.settings.get(k)]
+    if changed:
+        raise ValueError(
+            f"{path} was made with other settings ({', '.join(changed)}); use the same "
+            "ones or choose another --out"
+        )
+    return old
+
+
+def _results(plan: Plan, old: Results | None) -> Results:
+    cells = () if old is None else tuple(c for c in old.cells if c.status != "failed")
+    return Results(_settings(plan), versions(), cells)
+
+
+def _collect(plan: Plan, results: Results, args: argparse.Namespace) -> Results:
+    """Add the missing cells; after Ctrl-C return what there is."""
+    cells: list[Cell] = list(results.cells)
+    done = {cell.key for cell in cells}
+    total = count_cells(plan)
+    if args.out is not None:
+        args.out.mkdir(parents=True, exist_ok=True)
+
+    def current(complete: bool = False) -> Results:
+        return Results(results.settings, results.versions, tuple(cells), complete)
+
+    with tqdm(total=total, initial=min(len(done), total), desc="Comparing") as bar:
+        try:
+            for cell in run_plan(plan, done, args.jobs):
+                cells.append(cell)
+                bar.update()
+                bar.set_postfix_str(f"{cell.method} on {cell.case}", refresh=False)
+                if args.out is not None:
+                    current().save(args.out / "results.json")
+        except KeyboardInterrupt:
+            print("\nstopped; what was measured is kept", file=sys.stderr)
+            return current()
+    return current(complete=True)
+
+
+def _finish(results: Results, out: Path | None) -> None:
+    print(tables.terminal_table(results))
+    headline = tables.best_against_gradients(results)
+    if headline:
+        print(headline)
+    if out is None:
+        return
+    results.save(out / "results.json")
+    tables.write_csv(results, out / "tables.csv")
+    (out / "report.html").write_text(report.build(results), encoding="utf-8")
+    print(f"written: {out}/results.json, tables.csv, report.html")

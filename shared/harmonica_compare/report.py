@@ -1,0 +1,297 @@
+"""report.html: one self-contained page with the paper's figures and tables."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Callable, Iterable, Iterator
+from html import escape
+from typing import Any
+
+from harmonica_compare import tables
+from harmonica_compare.results import Results
+from harmonica_core import Estimate
+
+_STYLE = """
+:root { color-scheme: light dark; --ink: #1b1f24; --page: #ffffff; --line: #d5dae1;
+  --soft: #f4f6f8; --quiet: #59636e; --accent: #0b62a8; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6e9ec; --page: #14171b;
+  --line: #333a42; --soft: #1d2228; --quiet: #9aa4af; --accent: #6db3f2; } }
+body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); margin: 0 auto;
+  background: var(--page); max-width: 70rem; padding: 1.5rem 1rem 4rem; }
+h1 { font-size: 1.6rem; margin: 0 0 .25rem; } h2 { font-size: 1.2rem; margin: 2.2rem 0 .5rem; }
+p, figcaption { max-width: 46rem; } figcaption, .quiet { color: var(--quiet); font-size: .9rem; }
+.headline { border-left: 4px solid var(--accent); padding: .3rem .8rem; background: var(--soft); }
+.wide { overflow-x: auto; } table { border-collapse: collapse; font-size: .9rem; }
+th, td { padding: .25rem .6rem; text-align: right; border-bottom: 1px solid var(--line);
+  font-variant-numeric: tabular-nums; white-space: nowrap; }
+th:first-child, td:first-child { text-align: left; position: sticky; left: 0; background: var(--page); }
+td.reason { text-align: left; color: var(--quiet); white-space: normal; }
+tr.ours td:first-child { font-weight: 600; color: var(--accent); }
+td.best { font-weight: 700; background: var(--soft); }
+figure { margin: 1rem 0; } figure img { max-width: 100%; height: auto; background: #fff;
+  border-radius: 4px; }
+""".strip()
+
+_DIFFERENCES = {
+    "text": (
+        "Differences from the published set-up: our own CNN training and vocabulary, "
+        "the sentences named above instead of the whole data set, alpha chosen by "
+        "cross-validation instead of 0.01."
+    ),
+    "image": (
+        "Differences from the published set-up: EfficientNet-Lite0 instead of the "
+        "paper's network, the pictures named above instead of ImageNet's validation "
+        "set, alpha chosen by cross-validation instead of 0.01."
+    ),
+}
+
+
+def build(results: Results) -> str:
+    """Return the page."""
+    sections = "\n".join(_sections(results))
+    title = f"Comparison of removal-based explanations: {results.settings['task']}"
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
+        "style-src 'unsafe-inline'; img-src data:\">\n"
+        f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
+        f"<h1>{escape(title)}</h1>\n{sections}\n</body>\n</html>\n"
+    )
+
+
+def _sections(results: Results) -> Iterator[str]:
+    settings = results.settings
+    budget = settings["budgets"][-1]
+    yield _summary(results)
+    headline = tables.best_against_gradients(results)
+    if headline:
+        yield f'<p class="headline">{escape(headline)}.</p>'
+    for norm, words in _NORMS.items():
+        yield f"<h2>{words}</h2>"
+        yield _radius_figure(results, norm, budget)
+        yield _table(results, tables.radius_names(results, norm), settings["radii"])
+    yield from _truthful(results)
+    yield from _trade_off(results, budget)
+    if len(settings["budgets"]) > 1:
+        yield from _budgets(results)
+    yield from _curves(results)
+    yield from _published(results, budget)
+    yield (
+        "<h2>Versions</h2><p class='quiet'>"
+        + escape(", ".join(f"{name} {v}" for name, v in results.versions.items()))
+        + "</p>"
+    )
+
+
+_NORMS = {
+    "L2": "Interpretation error L2 = sqrt(E (f - g)²) against radius",
+    "L1": "L1 = E |f - g|",
+    "L0": "L0 = P(|f - g| ≥ 0.1)",
+}
+
+
+def _summary(results: Results) -> str:
+    cases = sorted({cell.case for cell in results.cells})
+    shown = ", ".join(cases[:12]) + (" …" if len(cases) > 12 else "")
+    state = "" if results.complete else " This run was stopped before its end."
+    failed = [c for c in results.cells if c.status == "failed"]
+    trouble = f" {len(failed)} cells failed; see results.json." if failed else ""
+    budgets = ", ".join(map(str, results.settings["budgets"]))
+    return (
+        f"<p>{len(cases)} inputs ({escape(shown)}), at most {budgets} model "
+        "evaluations for every method, all measured on the same "
+        f"{results.settings['n_evaluations']} masks (or all masks, where there are "
+        f"fewer).{state}{trouble} A radius r means 1 to r features removed; inf means "
+        "all masks.</p>"
+    )
+
+
+def _table(results: Results, names: list[str], heads: Iterable[str]) -> str:
+    budget = results.settings["budgets"][-1]
+    rows = tables.grid(results, names, budget)
+    best = [_smallest(rows, 1 + k) for k in range(len(names))]
+    cells = "".join(f"<th scope='col'>{escape(h)}</th>" for h in heads)
+    lines = [
+        f"<tr><th scope='col'>method</th>{cells}<th scope='col'>model calls</th>"
+        "<th scope='col'>own seconds</th></tr>"
+    ]
+    for method, row in zip(results.settings["methods"], rows, strict=True):
+        lines.append(_row(row, best, _is_ours(method), len(names) + 2))
+    return f"<div class='wide'><table>{''.join(lines)}</table></div>"
+
+
+def _row(row: list[str], best: list[str], ours: bool, width: int) -> str:
+    first = f"<td>{escape(row[0])}</td>"
+    kind = " class='ours'" if ours else ""
+    if len(row) == 2:
+        rest = f"<td class='reason' colspan='{width}'>{escape(row[1])}</td>"
+        return f"<tr{kind}>{first}{rest}</tr>"
+    marks = [*(text == b for text, b in zip(row[1:], best, strict=False)), False, False]
+    cells = (
+        f"<td class='best'>{escape(t)}</td>" if mark else f"<td>{escape(t)}</td>"
+        for t, mark in zip(row[1:], marks, strict=True)
+    )
+    return f"<tr{kind}>{first}{''.join(cells)}</tr>"
+
+
+def _smallest(rows: list[list[str]], column: int) -> str:
+    values = [r[column] for r in rows if len(r) > 2 and r[column] != "–"]
+    return min(values, key=float, default="")
+
+
+def _is_ours(method: str) -> bool:
+    from harmonica_compare.methods import METHODS
+
+    return method in METHODS and METHODS[method].ours
+
+
+def _figure(
+    draw: Callable[[Any], None], caption: str, size: tuple[float, float]
+) -> str:
+    """Draw on fresh Axes and embed the picture."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context({"svg.fonttype": "path", "font.size": 10}):
+        figure = Figure(figsize=size, layout="constrained")
+        draw(figure.add_subplot())
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format="svg")
+    data = base64.b64encode(buffer.getvalue()).decode()
+    text = escape(caption)
+    return (
+        f'<figure><img alt="{text}" src="data:image/svg+xml;base64,{data}">'
+        f"<figcaption>{text}</figcaption></figure>"
+    )
+
+
+def _radius_figure(results: Results, norm: str, budget: int) -> str:
+    from harmonica_core import plots
+
+    errors: dict[str, dict[float | None, Estimate]] = {}
+    for method, cells in tables.ok_cells(results, budget).items():
+        line = {}
+        for radius in results.settings["radii"]:
+            found = tables.mean(cells, f"{norm}@{radius}")
+            if found is not None and float(found) > 0:
+                line[None if radius == "inf" else float(radius)] = found
+        if line:
+            errors[tables.label_of(method)] = line
+    if not errors:
+        return ""
+
+    def draw(ax: Any) -> None:
+        plots.error_by_radius(errors, ylabel=f"interpretation error {norm}", ax=ax)
+
+    return _figure(draw, f"Mean {norm} against radius, {budget} calls.", (9, 5.5))
+
+
+def _truthful(results: Results) -> Iterator[str]:
+    names = [f"truthful@{degree}" for degree in (1, 2, 3)]
+    if any(n in cell.numbers for cell in results.cells for n in names):
+        yield "<h2>Truthful gap for terms up to size 1, 2, 3</h2>"
+        yield (
+            "<p>Energy of what is true, readable and left unsaid: the sum of "
+            "⟨f - g, χ_S⟩² (unbiased estimate; it may fall below zero by chance).</p>"
+        )
+        yield _table(results, names, ["C1", "C2", "C3"])
+
+
+def _trade_off(results: Results, budget: int) -> Iterator[str]:
+    from harmonica_core import plots
+
+    ours: list[tuple[float, Estimate]] = []
+    names: list[str] = []
+    others: list[tuple[float, Estimate]] = []
+    for method, cells in tables.ok_cells(results, budget).items():
+        error = tables.mean(cells, "L2@inf")
+        log_k = tables.mean(cells, "log_k")
+        if error is None:
+            continue
+        if _is_ours(method) and method in _TRADE_OFF:
+            ours.append((0.0 if log_k is None else float(log_k), error))
+            names.append(tables.label_of(method))
+        elif not _is_ours(method):
+            others.append((0.0, error))
+    if len(ours) < 2:
+        return
+    order = sorted(range(len(ours)), key=lambda k: ours[k][0])
+    curves = {"Harmonica": [ours[k] for k in order]}
+    if others:
+        curves["attribution methods"] = others
+    yield "<h2>Inconsistency against error</h2>"
+
+    def draw(ax: Any) -> None:
+        plots.trade_off(curves, ax=ax)
+
+    yield _figure(
+        draw,
+        "The trade-off: one consistent explanation on the left, more and more local "
+        "ones towards the right.",
+        (7, 4.5),
+    )
+
+
+_TRADE_OFF = ("harmonica-3", "anchor-3", "anchor-5", "anchor-9")
+
+
+def _budgets(results: Results) -> Iterator[str]:
+    from harmonica_core import plots
+
+    budgets = results.settings["budgets"]
+    curves: dict[str, dict[float | None, Estimate]] = {}
+    for budget in budgets:
+        for method, cells in tables.ok_cells(results, budget).items():
+            found = tables.mean(cells, "L2@inf")
+            if found is not None and float(found) > 0:
+                curves.setdefault(tables.label_of(method), {})[float(budget)] = found
+
+    def draw(ax: Any) -> None:
+        plots.error_by_radius(curves, ylabel="interpretation error L2", ax=ax)
+        ax.set_xlabel("model evaluations")
+
+    yield "<h2>Error against budget</h2>"
+    yield _figure(draw, "Mean L2 over all masks against model evaluations.", (9, 5.5))
+
+
+def _curves(results: Results) -> Iterator[str]:
+    if any("insertion" in cell.numbers for cell in results.cells):
+        yield "<h2>Insertion and deletion</h2>"
+        yield (
+            "<p>Areas under the model's output while features are inserted (large is "
+            "good) or deleted (small is good) by decreasing Shapley value of g.</p>"
+        )
+        yield _table(results, ["insertion", "deletion"], ["insertion", "deletion"])
+
+
+def _published(results: Results, budget: int) -> Iterator[str]:
+    task = results.settings["task"]
+    if task == "text" and results.settings.get("unit") == "sentence":
+        task = "text-sentence"
+    theirs = tables.published(task)
+    if not theirs:
+        return
+    radii = results.settings["radii"]
+    by_method = tables.ok_cells(results, budget)
+    lines = []
+    for method, line in theirs.items():
+        if method not in by_method:
+            continue
+        cells = "".join(
+            f"<td>{tables.shown(tables.mean(by_method[method], f'L2@{r}'))} "
+            f"<span class='quiet'>/ {line.get(r, '–')}</span></td>"
+            for r in radii
+        )
+        lines.append(f"<tr><td>{escape(tables.label_of(method))}</td>{cells}</tr>")
+    heads = "".join(f"<th scope='col'>{escape(r)}</th>" for r in radii)
+    yield "<h2>Beside the published figures</h2>"
+    yield (
+        f"<p>L2 here / published for {tables.PUBLISHED_FOR[task]} (Zhang et al., "
+        f"NeurIPS 2023). {escape(_DIFFERENCES.get(results.settings['task'], ''))}</p>"
+    )
+    yield (
+        "<div class='wide'><table><tr><th scope='col'>method</th>"
+        f"{heads}</tr>{''.join(lines)}</table></div>"
+    )

@@ -1,0 +1,48 @@
+"""Enumerated games: .npz files with ``values`` (n_games, 2**n), bit i = i is kept."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+from harmonica_compare.case import Case
+from harmonica_compare.tasks import TaskError, TaskOptions, need_data
+from harmonica_core.masks import mask_numbers
+
+
+def load(options: TaskOptions) -> list[Case]:
+    """Return the first ``n_cases`` games of every file."""
+    path = need_data(options, "a folder of .npz games, or one file")
+    files = sorted(path.glob("*.npz")) if path.is_dir() else [path]
+    if not files:
+        raise TaskError(f"--data {path}: no .npz file in this folder")
+    cases = [case for file in files for case in _read(file, options.n_cases)]
+    if not cases:
+        raise TaskError(f"--data {path}: no games in its files")
+    return cases
+
+
+def _read(path: Path, most: int) -> list[Case]:
+    try:
+        with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
+            values = np.asarray(file["values"], dtype=np.float64)
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise TaskError(
+            f"{path}: not a game file with an array 'values' ({error})"
+        ) from error
+    n = values.shape[-1].bit_length() - 1 if values.ndim == 2 else 0
+    if values.ndim != 2 or n < 1 or values.shape[1] != 1 << n:
+        raise TaskError(
+            f"{path}: values have shape {values.shape}; needed (n_games, 2**n)"
+        )
+    return [
+        Case(
+            name=f"{path.stem}, game {k}",
+            n_features=n,
+            value_function=lambda masks, v=game: v[mask_numbers(masks)],
+            no_gradient="a table of values has no gradients",
+        )
+        for k, game in enumerate(values[:most])
+    ]
