@@ -44,7 +44,7 @@ def encode(image: Any, segments: Any, n_features: int) -> dict[str, Any]:
         "source": "data:image/png;base64," + base64.b64encode(png(pixels)).decode(),
         "fills": [_fill_path(labels == i) for i in range(n_features)],
         "outline": _outline_path(labels),
-        "centres": [_centre(labels == i) for i in range(n_features)],
+        "centres": [centre(labels == i) for i in range(n_features)],
     }
 
 
@@ -137,7 +137,7 @@ def _outline_path(labels: np.ndarray) -> str:
     return across + "".join(f"M{x + 1} {y}v{h}" for x, y, h in upright)
 
 
-def _centre(member: np.ndarray) -> tuple[float, float]:
+def centre(member: np.ndarray) -> tuple[float, float]:
     """Return a point well inside: the member pixel nearest to the mean of all."""
     y, x = np.nonzero(member)
     nearest = int(np.argmin((y - y.mean()) ** 2 + (x - x.mean()) ** 2))

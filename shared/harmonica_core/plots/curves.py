@@ -102,7 +102,7 @@ def trade_off(
             )
     ax.set(xlabel=xlabel, ylabel=ylabel)
     ax.set_ylim(bottom=0)
-    ax.margins(x=0.09)
+    ax.margins(x=0.12)
     _finish(ax)
     if len(curves) > 1:
         ax.legend(frameon=False, fontsize=9)

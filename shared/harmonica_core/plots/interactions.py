@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -49,21 +50,24 @@ def heatmap(
         for column, j in enumerate(chosen[: row + 1]):
             cells[row, column] = pairs.get((j, i), 0.0)
     limit = float(np.nanmax(np.abs(cells), initial=0.0)) or 1.0
+    decimals = max(0, 1 - math.floor(math.log10(limit)))
     ax = style.axes(ax, 2.9 + 0.52 * len(chosen), 1.9 + 0.45 * len(chosen))
     drawn = ax.imshow(
         cells, cmap=style.diverging(), vmin=-limit, vmax=limit, aspect="equal"
     )
-    for row, column in zip(*np.nonzero(np.abs(cells) > 0.005 * limit), strict=True):
+    for row, column in zip(
+        *np.nonzero(np.abs(cells) >= 0.5 * 10.0**-decimals), strict=True
+    ):
         value = cells[row, column]
         style.write(
             ax,
             column,
             row,
-            style.signed(value),
+            style.signed(value, decimals),
             ha="center",
             va="center",
-            fontsize=8,
-            color="white" if abs(value) > 0.45 * limit else style.INK,
+            fontsize=8.5,
+            color=style.ink_on(drawn.to_rgba(value)),
         )
     _label_triangle(ax, [style.shorten(names[i], 24) for i in chosen])
     bar = ax.figure.colorbar(drawn, ax=ax, shrink=0.7, pad=0.02)
@@ -146,7 +150,7 @@ def network(
     _discs(ax, chosen, place, phi)
     for i, angle in zip(chosen, angles.tolist(), strict=True):
         _label_outside(ax, angle, style.shorten(names[i], 26))
-    ax.set(xlim=(-2.0, 2.0), ylim=(-1.4, 1.4), aspect="equal")
+    ax.set(xlim=(-1.95, 1.95), ylim=(-1.35, 1.3), aspect="equal")
     _key(ax)
     style.bare(ax)
     return ax
@@ -169,8 +173,8 @@ def _label_outside(ax: Any, angle: float, label: str) -> None:
     side = "center" if abs(x) < 0.15 else ("left" if x > 0 else "right")
     style.write(
         ax,
-        1.14 * x,
-        1.17 * y,
+        1.1 * x,
+        1.13 * y,
         label,
         ha=side,
         va="center" if abs(x) >= 0.15 else ("bottom" if y > 0 else "top"),
@@ -180,22 +184,19 @@ def _label_outside(ax: Any, angle: float, label: str) -> None:
 
 
 def _key(ax: Any) -> None:
+    """Say what colour, area and width mean."""
     from matplotlib.lines import Line2D
 
+    dash = (0, (3, 1.2))
+    raises = Line2D([], [], color=style.UP, linewidth=3, label="raises g")
+    lowers = Line2D([], [], color=style.DOWN, linewidth=3, ls=dash, label="lowers g")
     ax.legend(
-        handles=[
-            Line2D([], [], color=style.UP, linewidth=3, label="raises g"),
-            Line2D(
-                [],
-                [],
-                color=style.DOWN,
-                linewidth=3,
-                ls=(0, (3, 1.2)),
-                label="lowers g",
-            ),
-        ],
+        handles=[raises, lowers],
         loc="lower left",
         frameon=False,
         fontsize=9,
         borderaxespad=0,
+        title="disc: Shapley value\nline: interaction",
+        title_fontsize=9,
+        alignment="left",
     )

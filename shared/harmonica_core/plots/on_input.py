@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from harmonica_core._types import Floats, Term
-from harmonica_core.picture import as_pixels, segment_labels
+from harmonica_core.picture import as_pixels, centre, segment_labels
 from harmonica_core.plots import style
 from harmonica_core.whatif_data import one_output
 
 if TYPE_CHECKING:
     from harmonica_core.surrogate import Surrogate
 
+# In points, the unit of the drawing of a sentence.
 _FONT = 13
+_GAP = 16
 
 
 def text(
@@ -51,13 +53,17 @@ def text(
     words = [style.shorten(word, 24) for word in style.names_of(one, tokens)]
     arcs = list(style.pairs_of(one, index).items())[:n_arcs]
     widths = np.array([_width(word) for word in words])
-    centres = np.cumsum(widths + 12) - widths / 2
-    length = float(centres[-1] + widths[-1] / 2 + 12)
+    centres = np.cumsum(widths + _GAP) - widths / 2
+    length = float(widths.sum() + _GAP * (len(widths) + 1))
     above, below = _depths(arcs, centres)
-    inches = min(max(length / 72, 4.0), 24.0)
-    ax = style.axes(ax, inches, (above + below + 44) / 72 * inches / (length / 72))
-    ax.set(xlim=(0, length), ylim=(-below - 22, above + 22), aspect="equal")
-    points = inches * 72 / length
+    height = above + below + 32
+    new = ax is None
+    ax = style.axes(ax, length / 72, height / 72)
+    if new:
+        ax.figure.set_layout_engine("none")
+        ax.set_position((0.0, 0.0, 1.0, 1.0))
+    ax.set(xlim=(0, length), ylim=(-below - 16, above + 16), aspect="equal")
+    points = _points_per_unit(ax, length)
     phi = one.shapley_values()
     for word, x, width, value in zip(words, centres, widths, phi, strict=True):
         _word(ax, word, x, width, value / (np.abs(phi).max() or 1.0), points)
@@ -66,6 +72,12 @@ def text(
         _arc(ax, centres[i], centres[j], value, abs(value) / strongest, points)
     style.bare(ax)
     return ax
+
+
+def _points_per_unit(ax: Any, length: float) -> float:
+    """How many points one unit of the drawing takes in these Axes."""
+    ax.apply_aspect()
+    return float(ax.get_window_extent().width / ax.figure.dpi * 72 / length)
 
 
 def _width(word: str) -> float:
@@ -80,7 +92,7 @@ def _width(word: str) -> float:
 
 def _rise(distance: float) -> float:
     """Height of an arc over this distance: high enough to nest, never tall."""
-    return 16 + 0.22 * distance
+    return 20 + 0.26 * distance
 
 
 def _depths(arcs: list[tuple[Term, float]], centres: Floats) -> tuple[float, float]:
@@ -88,7 +100,7 @@ def _depths(arcs: list[tuple[Term, float]], centres: Floats) -> tuple[float, flo
     room = [6.0, 6.0]
     for (i, j), value in arcs:
         side = 0 if value >= 0 else 1
-        room[side] = max(room[side], _rise(centres[j] - centres[i]) + 10)
+        room[side] = max(room[side], _rise(centres[j] - centres[i]) + 4)
     return room[0], room[1]
 
 
@@ -97,10 +109,10 @@ def _word(
 ) -> None:
     from matplotlib.patches import FancyBboxPatch
 
-    shade = style.diverging()(0.5 + 0.22 * strength)
+    shade = style.diverging()(0.5 + 0.17 * strength)
     box = FancyBboxPatch(
-        (x - width / 2 - 1, -8),
-        width + 2,
+        (x - width / 2 - 2, -8),
+        width + 4,
         16,
         boxstyle="round,pad=3,rounding_size=4",
         facecolor=shade,
@@ -123,6 +135,8 @@ def _word(
 def _arc(
     ax: Any, left: float, right: float, value: float, strength: float, points: float
 ) -> None:
+    from matplotlib import patheffects
+
     side = 1.0 if value >= 0 else -1.0
     angle = np.linspace(0, np.pi, 60)
     middle, half = (left + right) / 2, (right - left) / 2
@@ -140,13 +154,14 @@ def _arc(
     style.write(
         ax,
         middle,
-        side * top,
+        side * (top + 2),
         style.signed(value),
         ha="center",
-        va="center",
-        fontsize=8.5 * points,
+        va="bottom" if side > 0 else "top",
+        fontsize=9 * points,
         color=style.colour_of(value),
-        bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.2},
+        path_effects=[patheffects.withStroke(linewidth=3, foreground="white")],
+        zorder=3,
     )
 
 
@@ -192,9 +207,9 @@ def superpixels(
     limit = float(np.abs(phi).max()) or 1.0
     ax = style.axes(ax, 6.4, 5.2 * labels.shape[0] / labels.shape[1] + 0.2)
     grey = pixels.mean(axis=2)
-    ax.imshow(0.35 * grey + 0.65 * 255, cmap="gray", vmin=0, vmax=255)
+    ax.imshow(0.6 * grey + 0.4 * 255, cmap="gray", vmin=0, vmax=255)
     drawn = ax.imshow(
-        phi[labels], cmap=style.diverging(), vmin=-limit, vmax=limit, alpha=0.6
+        phi[labels], cmap=style.diverging(), vmin=-limit, vmax=limit, alpha=0.55
     )
     ax.imshow(_borders(labels), interpolation="nearest")
     pairs = list(style.pairs_of(one, index).items())[:n_pairs]
@@ -217,10 +232,10 @@ def _borders(labels: np.ndarray) -> np.ndarray:
 def _links(ax: Any, pairs: list[tuple[Term, float]], labels: np.ndarray) -> None:
     from matplotlib import patheffects
 
-    halo = [patheffects.withStroke(linewidth=3, foreground="white")]
     strongest = abs(pairs[0][1]) if pairs else 1.0
-    for (i, j), value in reversed(pairs):
-        ends = np.array([_centre(labels == i), _centre(labels == j)])
+    taken: list[Floats] = []
+    for (i, j), value in pairs:
+        ends = np.array([centre(labels == i), centre(labels == j)])
         width = 1.2 + 4 * abs(value) / strongest
         ax.plot(
             *ends.T,
@@ -234,22 +249,30 @@ def _links(ax: Any, pairs: list[tuple[Term, float]], labels: np.ndarray) -> None
                 patheffects.withStroke(linewidth=width + 2.5, foreground="white")
             ],
         )
-        x, y = ends.mean(axis=0)
+        taken.append(_free_place(ends, taken))
         style.write(
             ax,
-            x,
-            y,
+            taken[-1][0],
+            taken[-1][1],
             style.signed(value),
             ha="center",
             va="center",
             fontsize=9,
-            fontweight="bold",
             color=style.colour_of(value),
-            path_effects=halo,
+            bbox={
+                "boxstyle": "round,pad=0.2",
+                "facecolor": "white",
+                "edgecolor": "none",
+            },
+            zorder=3,
         )
 
 
-def _centre(member: np.ndarray) -> tuple[float, float]:
-    """Return the mean of a segment's pixels, (x, y)."""
-    y, x = np.nonzero(member)
-    return float(x.mean()), float(y.mean())
+def _free_place(ends: Floats, taken: list[Floats]) -> Floats:
+    """Return a point on the line between ``ends`` far from the labels placed before."""
+    share = np.array([0.5, 0.4, 0.6, 0.3, 0.7, 0.22, 0.78])[:, None]
+    places = ends[0] + share * (ends[1] - ends[0])
+    if not taken:
+        return np.asarray(places[0])
+    gaps = np.linalg.norm(places[:, None] - np.array(taken), axis=2).min(axis=1)
+    return np.asarray(places[int(np.argmax(gaps))])

@@ -41,7 +41,7 @@ def spectrum(
     coef = np.array([one.spectrum[term] for term in terms])
     ax = style.axes(ax, 6.8, 1.1 + 0.3 * max(len(terms), 1))
     rows = np.arange(len(terms))
-    ax.barh(rows, coef, height=0.68, color=[style.colour_of(c) for c in coef])
+    ax.barh(rows, coef, height=0.68, color=[style.soft_colour_of(c) for c in coef])
     known = model_coefficients(one, terms)
     if known is not None:
         ax.errorbar(

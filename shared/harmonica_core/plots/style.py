@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from harmonica_core.surrogate import Surrogate
 
 UP, DOWN = "#0066a8", "#c96a00"
+SOFT_UP, SOFT_DOWN = "#66a3cb", "#dfa666"
 INK, MUTED, LINE = "#16191d", "#59616b", "#d5d9df"
 # Okabe and Ito's palette, strongest first, each with its own marker.
 SERIES = (
@@ -73,17 +74,26 @@ def colour_of(value: float) -> str:
     return UP if value >= 0 else DOWN
 
 
-def signed(value: float) -> str:
-    """Two significant digits and a sign, for labels.
+def soft_colour_of(value: float) -> str:
+    """Return the same, pale enough for black marks on top."""
+    return SOFT_UP if value >= 0 else SOFT_DOWN
+
+
+def ink_on(colour: Any) -> str:
+    """Black or white, whichever reads better on this RGB(A) colour."""
+    red, green, blue = colour[:3]
+    return INK if 0.299 * red + 0.587 * green + 0.114 * blue > 0.5 else "white"
+
+
+def signed(value: float, decimals: int | None = None) -> str:
+    """Return a label with a sign: two significant digits, or so many decimals.
 
     Examples
     --------
-    >>> signed(0.1234), signed(-2.0)
-    ('+0.12', '−2')
+    >>> signed(0.1234), signed(-2.0), signed(0.1234, 3)
+    ('+0.12', '−2', '+0.123')
     """
-    text = f"{value:+.2g}"
-    if "e" in text and 1e-4 <= abs(value) < 1e6:
-        text = f"{float(text):+.0f}" if abs(value) >= 10 else f"{float(text):+.5f}"
+    text = f"{value:+.2g}" if decimals is None else f"{value:+.{decimals}f}"
     return text.replace("-", "−")
 
 
