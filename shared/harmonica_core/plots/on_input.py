@@ -83,11 +83,11 @@ def _points_per_unit(ax: Any, length: float) -> float:
 def _width(word: str) -> float:
     """Width of a word in points at the size it is drawn."""
     from matplotlib.font_manager import FontProperties
-    from matplotlib.textpath import TextPath
+    from matplotlib.textpath import TextToPath
 
-    path = TextPath((0, 0), word or " ", size=_FONT, prop=FontProperties())
-    extent = path.get_extents() if len(path.vertices) else None
-    return max(8.0, float(extent.width)) if extent is not None else 8.0
+    font = FontProperties(size=_FONT)
+    extent = TextToPath().get_text_width_height_descent(word, font, ismath=False)
+    return max(8.0, float(extent[0]))
 
 
 def _rise(distance: float) -> float:

@@ -116,6 +116,8 @@ def names_of(surrogate: Surrogate, feature_names: Iterable[str] | None) -> list[
 
 def pairs_of(surrogate: Surrogate, index: str) -> dict[Term, float]:
     """Pair interactions, strongest first; empty when g has no interactions."""
+    if surrogate.max_degree < 2:
+        return {}
     found = surrogate.interactions(order=2, index=index)
     pairs = [(term, float(value)) for term, value in found.items() if len(term) == 2]
     return dict(sorted(pairs, key=lambda pair: (-abs(pair[1]), pair[0])))
