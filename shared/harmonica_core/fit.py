@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -11,11 +13,14 @@ import numpy as np
 from harmonica_core import basis
 from harmonica_core import masks as draw
 from harmonica_core._types import Floats, Masks, ValueFunction, Values
+from harmonica_core.cache import CacheKey, ValueCache
 from harmonica_core.ends import through_ends
 from harmonica_core.estimate import Estimate
 from harmonica_core.estimators import Fit, ReadableSet, Terms, fit_exact, fit_sampled
 from harmonica_core.evaluate import Evaluated, check_value_function
 from harmonica_core.evaluate import evaluate as evaluate_masks
+from harmonica_core.plan import evaluate_plan
+from harmonica_core.resilience import BatchSize, CallPolicy
 from harmonica_core.surrogate import Surrogate, check_feature_count
 
 
@@ -27,12 +32,17 @@ def fit_surrogate(
     alpha: float | Literal["auto"] = "auto",
     seed: int | np.random.Generator | None = 0,
     *,
-    batch_size: int = 1024,
+    batch_size: int | BatchSize = 1024,
     terms: Terms = None,
     radius: int | None = None,
     ends: bool = False,
     progress: bool = False,
     known: Evaluated | None = None,
+    cache: ValueCache | str | os.PathLike[str] | None = None,
+    cache_key: CacheKey | None = None,
+    retries: int = 0,
+    rate_limit: float | None = None,
+    timeout: float | None = None,
     feature_names: Iterable[str] | None = None,
     output_names: Iterable[str] | None = None,
 ) -> Surrogate:
@@ -53,8 +63,9 @@ def fit_surrogate(
         L1 strength in scikit-learn's convention, or chosen per output by
         cross-validation on a path in units of the output's spread.
     seed : int, Generator or None
-    batch_size : int
-        Masks per call of ``value_function``; changes nothing else.
+    batch_size : int or BatchSize
+        Masks per call of ``value_function``; changes nothing else. Halved where
+        memory runs out; a `BatchSize` object carries that on to the next fit.
     terms : "auto", iterable of tuples, or None
         None: all terms up to ``degree``. Tuples: these terms *instead* (the empty term
         is always there). "auto": all terms up to ``degree`` plus the higher-order
@@ -67,6 +78,18 @@ def fit_surrogate(
     known : Evaluated, optional
         Evaluations made before (for instance ``error.evaluated`` of an exception):
         they cost no call.
+    cache : path or ValueCache, optional
+        Keep every evaluation in this file, at once: a run that was killed goes on
+        where it stopped, and a larger budget pays for the additional masks only.
+    cache_key : str or (str, str)
+        Names the model and the input in the cache; required with ``cache``.
+    retries : int
+        How often a call that raised is tried again, with growing pauses.
+    rate_limit : float, optional
+        Evaluations per second, at most.
+    timeout : float, optional
+        Seconds for the evaluations. When they have passed, the masks evaluated so
+        far are fitted, with a warning and ``surrogate.stopped == "timeout"``.
     feature_names, output_names : iterable of str, optional
 
     Returns
@@ -86,13 +109,21 @@ def fit_surrogate(
     n_masks = check_budget(budget, n_features)
     rng = np.random.default_rng(seed)
     masks = draw_masks(n_features, n_masks, rng, radius=radius, ends=ends)
-    values = evaluate_masks(
+    evaluate = partial(
+        evaluate_masks,
         value_function,
-        masks,
         batch_size=batch_size,
         progress=progress,
         known=known,
+        cache=cache,
+        cache_key=cache_key,
+        policy=CallPolicy(retries, rate_limit=rate_limit, timeout=timeout),
     )
+    stopped = False
+    if timeout is None:
+        values = evaluate(masks)
+    else:
+        masks, values, stopped = evaluate_plan(evaluate, masks, rng)
     (surrogate,) = _fit_all(
         masks,
         values.reshape(len(values), 1, -1),
@@ -104,6 +135,7 @@ def fit_surrogate(
         rng=rng,
         one_output=values.ndim == 1,
     )
+    surrogate = replace(surrogate, stopped="timeout" if stopped else None)
     return surrogate.with_names(feature_names, output_names)
 
 
@@ -239,9 +271,9 @@ def fit_values(
     rng: np.random.Generator,
 ) -> Fit:
     """Fit ``values (m, n_outputs)``: exactly when these are all masks."""
-    if radius is None and _is_exhaustive(masks):
+    if radius is None and draw.are_all(masks):
         return fit_exact(values, readable, alpha)
-    return fit_sampled(masks, values, readable, alpha, radius, rng)
+    return fit_sampled(masks, values, readable, alpha, radius)
 
 
 def check_degree(degree: object) -> int:
@@ -262,13 +294,6 @@ def check_alpha(alpha: object) -> float | None:
     if not 0 <= float(alpha) < np.inf:
         raise ValueError(f'alpha={alpha}; needed a finite number >= 0 or "auto"')
     return float(alpha)
-
-
-def _is_exhaustive(masks: Masks) -> bool:
-    n = masks.shape[1]
-    if n > 30 or len(masks) != 1 << n:
-        return False
-    return bool((draw.mask_numbers(masks) == np.arange(len(masks))).all())
 
 
 def _through_evaluated_ends(fit: Fit, masks: Masks, values: Floats) -> Fit:

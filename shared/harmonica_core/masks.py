@@ -12,6 +12,7 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from harmonica_core._types import Floats, Masks
 
@@ -106,12 +107,29 @@ def are_paired(masks: Masks) -> bool:
     return len(masks) % 2 == 0 and bool((masks[0::2] != masks[1::2]).all())
 
 
-def _listed_halves(n_features: int, n_pairs: int, rng: np.random.Generator) -> Masks:
-    """Pairs without replacement: one member of each, the one that keeps the last."""
+def are_all(masks: Masks) -> bool:
+    """Whether these are all masks, in the order of `all_masks`."""
+    n_features = masks.shape[1]
+    if n_features > 30 or len(masks) != 1 << n_features:
+        return False
+    return bool((mask_numbers(masks) == np.arange(len(masks))).all())
+
+
+def pair_numbers(
+    n_features: int, n_pairs: int, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Random distinct pairs: the number of the member that keeps the last feature.
+
+    The first pair is (all kept, all removed).
+    """
     n_listed = 1 << (n_features - 1)
     order = rng.permutation(n_listed - 1)[: max(n_pairs - 1, 0)]
-    numbers = np.concatenate([[n_listed - 1], order]) + n_listed
-    return masks_from_numbers(numbers[:n_pairs], n_features)
+    return (np.concatenate([[n_listed - 1], order]) + n_listed)[:n_pairs]
+
+
+def _listed_halves(n_features: int, n_pairs: int, rng: np.random.Generator) -> Masks:
+    """Pairs without replacement: one member of each."""
+    return masks_from_numbers(pair_numbers(n_features, n_pairs, rng), n_features)
 
 
 def _drawn_halves(n_features: int, n_pairs: int, rng: np.random.Generator) -> Masks:

@@ -92,6 +92,7 @@ def pack(surrogate: Any, prefix: str = "") -> tuple[Header, Arrays]:
         "max_degree": surrogate.max_degree,
         "feature_names": surrogate.feature_names,
         "output_names": surrogate.output_names,
+        "stopped": surrogate.stopped,
         "alpha": np.asarray(surrogate.alpha).tolist(),
         "error": error
         and {
@@ -133,6 +134,7 @@ def _unpack(header: Header, arrays: Arrays, prefix: str) -> dict[str, Any]:
         "max_degree": int(header["max_degree"]),
         "feature_names": None if names is None else tuple(names),
         "output_names": None if outputs is None else tuple(outputs),
+        "stopped": None if header["stopped"] is None else str(header["stopped"]),
         "evaluated": _unpack_evaluated(arrays, prefix, n_features),
     }
 

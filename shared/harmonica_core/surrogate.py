@@ -45,6 +45,8 @@ class Surrogate(Askable):
         Largest term that was a candidate in the fit, at least ``degree``: an absent
         term up to this size is a finding, a larger one was never looked for.
     feature_names, output_names : tuple of str, optional
+    stopped : "timeout" or None
+        Why fewer masks were evaluated than the budget allowed.
     evaluated : Evaluated, optional
         The masks and values it was fitted to.
 
@@ -67,6 +69,7 @@ class Surrogate(Askable):
     max_degree: int = 0
     feature_names: tuple[str, ...] | None = None
     output_names: tuple[str, ...] | None = None
+    stopped: str | None = None
     evaluated: Evaluated | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -230,6 +233,8 @@ class Surrogate(Askable):
         )
         if self.n_outputs > 1:
             head += f", {self.n_outputs} outputs"
+        if self.stopped:
+            head += f" (stopped: {self.stopped})"
         lines = [head]
         if self.error is not None:
             lines.append(f"  error (I_2): {self.error!r}")
