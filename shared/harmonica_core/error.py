@@ -21,6 +21,7 @@ def stated_error(
     fitted: Floats,
     held_out: Floats,
     weights: Floats | None = None,
+    seen: float | None = None,
 ) -> tuple[Floats, Floats]:
     """Return ``I_2`` over the uniform cube, and its standard error.
 
@@ -32,6 +33,8 @@ def stated_error(
         f, g, and predictions by fits that did not see the row.
     weights : float64 (m,), optional
         Weight of each mask that turns its draw into the uniform one.
+    seen : float, optional
+        Share of all masks that were evaluated; by default ``m / 2**n_features``.
 
     Returns
     -------
@@ -40,7 +43,9 @@ def stated_error(
     weights = np.ones(len(masks)) if weights is None else weights
     weights = weights / weights.mean()
     square = weights[:, None] * (values - held_out) ** 2
-    seen = min(1.0, len(masks) * 2.0 ** -masks.shape[1])
+    if seen is None:
+        seen = len(masks) * 2.0 ** -masks.shape[1]
+    seen = min(1.0, seen)
     inside = ((values - fitted) ** 2).mean(axis=0)
     if are_paired(masks):
         square = (square[0::2] + square[1::2]) / 2

@@ -10,7 +10,11 @@ import numpy as np
 
 from harmonica_core import basis, transform
 from harmonica_core._types import Floats, Masks, Table
+from harmonica_core.adaptive import AdaptiveFit, fit_adaptive
+from harmonica_core.error import stated_error
 from harmonica_core.estimate import Estimate
+from harmonica_core.lasso import SparseFit, fit_sparse
+from harmonica_core.masks import ball_size
 
 Terms: TypeAlias = Literal["auto"] | Iterable[Sequence[int]] | None
 
@@ -137,23 +141,26 @@ def fit_sampled(
     readable: ReadableSet,
     alpha: float | None,
     radius: int | None,
-    rng: np.random.Generator,
 ) -> Fit:
-    """LASSO on C from sampled masks, with an honest held-out error."""
-    from harmonica_core.lasso import fit_sparse
-
-    terms = readable.degree if readable.extra is None else readable.extra
-    found = fit_sparse(masks, values, terms, "auto" if alpha is None else alpha)
+    """Fit C to sampled masks, and state the error from held-out predictions."""
+    found: SparseFit | AdaptiveFit
+    if readable.grows and alpha is None and radius is None:
+        found = fit_adaptive(masks, values, readable.degree)
+    else:
+        terms = readable.degree if readable.extra is None else readable.extra
+        found = fit_sparse(masks, values, terms, "auto" if alpha is None else alpha)
     table = with_empty_term(found.table)
     coef = np.concatenate([found.intercept[None, :], found.coef])
-    error = held_out_error(values - found.held_out)
-    return Fit(table, coef, found.alpha, error, found.held_out)
+    fitted = basis.predict(masks, table, coef)
+    share = len(masks) / population(masks.shape[1], radius)
+    value, se = stated_error(masks, values, fitted, found.held_out, seen=share)
+    return Fit(
+        table, coef, found.alpha, Estimate(value, se, len(masks)), found.held_out
+    )
 
 
-def held_out_error(residual: Floats) -> Estimate:
-    """``I_2`` from honest residuals ``(m, n_outputs)``, delta-method standard error."""
-    square = residual**2
-    value = np.sqrt(square.mean(axis=0))
-    spread = square.std(axis=0, ddof=1) / np.sqrt(len(square))
-    se = np.divide(spread, 2 * value, out=np.zeros_like(value), where=value > 0)
-    return Estimate(value, se, len(square))
+def population(n_features: int, radius: int | None) -> float:
+    """Number of masks in the cube, or in the ball."""
+    if radius is None:
+        return 2.0**n_features
+    return float(ball_size(n_features, radius))
