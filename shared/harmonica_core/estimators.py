@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from harmonica_core import basis, transform
 from harmonica_core._types import Floats, Masks, Table
@@ -94,14 +95,21 @@ def with_empty_term(table: Table) -> Table:
     return np.pad(table, ((1, 0), (0, 0)), constant_values=-1)
 
 
-def fit_exact(values: Floats, readable: ReadableSet, alpha: float | None) -> Fit:
+def fit_exact(
+    values: Floats,
+    rows: NDArray[np.int64],
+    readable: ReadableSet,
+    alpha: float | None,
+) -> Fit:
     """Project onto C from the values ``(2**n, n_outputs)`` of all masks.
+
+    ``rows (2**n,)`` says where each member of `all_masks` stands.
 
     The parities are orthonormal on the cube, so the LASSO with a given ``alpha`` is
     the soft-thresholded spectrum, and without one the spectrum itself. The error is
     exact by Parseval: the energy of everything that g does not hold.
     """
-    full = transform.spectrum_of_values(values)
+    full = transform.spectrum_of_values(values[rows])
     noise = np.finfo(float).eps * readable.n_features * np.abs(values).max(axis=0)
     full[np.abs(full) <= 4 * noise] = 0
     if readable.grows:

@@ -271,8 +271,9 @@ def fit_values(
     rng: np.random.Generator,
 ) -> Fit:
     """Fit ``values (m, n_outputs)``: exactly when these are all masks."""
-    if radius is None and draw.are_all(masks):
-        return fit_exact(values, readable, alpha)
+    rows = draw.rows_of_all(masks) if radius is None else None
+    if rows is not None:
+        return fit_exact(values, rows, readable, alpha)
     return fit_sampled(masks, values, readable, alpha, radius)
 
 

@@ -107,12 +107,14 @@ def are_paired(masks: Masks) -> bool:
     return len(masks) % 2 == 0 and bool((masks[0::2] != masks[1::2]).all())
 
 
-def are_all(masks: Masks) -> bool:
-    """Whether these are all masks, in the order of `all_masks`."""
+def rows_of_all(masks: Masks) -> NDArray[np.int64] | None:
+    """Row ``(2**n,)`` of each member of `all_masks`, or None if one is missing."""
     n_features = masks.shape[1]
     if n_features > 30 or len(masks) != 1 << n_features:
-        return False
-    return bool((mask_numbers(masks) == np.arange(len(masks))).all())
+        return None
+    rows = np.full(len(masks), -1)
+    rows[mask_numbers(masks)] = np.arange(len(masks))
+    return None if (rows < 0).any() else rows
 
 
 def pair_numbers(

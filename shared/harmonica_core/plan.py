@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from harmonica_core._types import Masks, Values
 from harmonica_core.evaluate import EvaluationTimeout
-from harmonica_core.masks import are_all, are_paired, pair_numbers
+from harmonica_core.masks import are_paired, pair_numbers, rows_of_all
 
 # Below this a sparse fit has no rows left to hold out.
 FEWEST_MASKS = 10
@@ -61,11 +61,12 @@ def evaluate_plan(
 def _fair_order(masks: Masks, rng: np.random.Generator) -> NDArray[np.int64]:
     """Row numbers in an order of which every prefix is a fair sample."""
     n_features = masks.shape[1]
-    if not are_all(masks):
+    rows = rows_of_all(masks)
+    if rows is None:
         return np.arange(len(masks))
     halves = pair_numbers(n_features, 1 << (n_features - 1), rng)
     pairs = np.stack([halves, len(masks) - 1 - halves], axis=1)
-    return np.asarray(pairs.reshape(-1))
+    return rows[pairs.reshape(-1)]
 
 
 def _whole_pairs(rows: NDArray[np.int64], planned: Masks) -> NDArray[np.int64]:
