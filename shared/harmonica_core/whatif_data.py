@@ -103,15 +103,8 @@ def collect(
         "start": start.astype(int).tolist(),
         "output": one.output_names[0] if one.output_names else None,
         "summary": _summary(one),
-        "notes": [_error_note(one), _evaluated_note(one, shown), _ADDITIVE_NOTE],
+        "notes": [_error_note(one), _evaluated_note(one, shown), _additive_note(one)],
     }
-
-
-_ADDITIVE_NOTE = (
-    "The additive sum is the base value plus the Shapley values of the kept features, "
-    "as a SHAP plot adds them up. It agrees with g when everything is kept or "
-    "everything is removed; in between it leaves out the interactions."
-)
 
 
 def one_output(surrogate: AnySurrogate, output: int) -> AnySurrogate:
@@ -296,4 +289,17 @@ def _evaluated_note(surrogate: AnySurrogate, shown: Evaluated | None) -> str:
     return (
         f"The model's own value f is shown for {len(shown):,} of the {total:,} "
         "evaluated cases, those with the fewest features removed."
+    )
+
+
+def _additive_note(surrogate: AnySurrogate) -> str:
+    what = (
+        "The additive sum is the base value plus the Shapley values of the kept "
+        "features, as a SHAP plot adds them up. "
+    )
+    if len(pieces(surrogate)) > 1:
+        return f"{what}It is that of the local model of the input itself."
+    return (
+        f"{what}It agrees with g when everything is kept or everything is removed; in "
+        "between it leaves out the interactions."
     )

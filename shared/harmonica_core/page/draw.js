@@ -49,7 +49,7 @@ const buttons = []; // by feature; a feature may own several words
 const segments = [];
 
 function toggleButton(i, attributes, ...children) {
-  const button = element("button", { type: "button", ...attributes }, ...children);
+  const button = element("button", { type: "button", "data-feature": i, ...attributes }, ...children);
   button.addEventListener("click", () => toggle(i));
   ["pointerenter", "focus"].forEach((on) => button.addEventListener(on, () => light(i)));
   ["pointerleave", "blur"].forEach((on) => button.addEventListener(on, () => light(-1)));
