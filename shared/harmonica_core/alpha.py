@@ -91,8 +91,8 @@ class Part:
     def mean_square(self, predicted: Floats, which: Index) -> Floats:
         """Weighted mean square ``(n_which,)`` of the residuals."""
         residual = self.rows.targets[:, which] - predicted
-        square: Floats = self.rows.weights @ residual**2
-        return square / self.rows.weights.sum()
+        weights = self.rows.weights / self.rows.weights.sum()
+        return np.einsum("t,tk,tk->k", weights, residual, residual)
 
 
 @dataclass
@@ -215,7 +215,8 @@ def follow_path(parts: list[Part], top: Floats, refit: bool) -> tuple[Path, Path
         better = lasso.record(step, _score(parts, live), live)
         for one in kept:
             one.store(better)
-        refitted.record(step, _refitted_score(parts, both), both)
+        if step % 2:
+            refitted.record(step, _refitted_score(parts, both), both)
         exact = refitted.score < _NOTHING_LEFT
         live = lasso.going(live[~exact[live]])
         both = np.intersect1d(refitted.going(both), live)

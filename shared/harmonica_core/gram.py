@@ -26,7 +26,7 @@ def descend(
     start: NDArray[Any],
     tol: float,
     max_iter: int = 1000,
-) -> NDArray[Any]:
+) -> tuple[NDArray[Any], NDArray[Any]]:
     """Proximal gradient with Barzilai-Borwein steps, all targets in one product.
 
     ``a <- soft(a + s q, s alpha)`` with ``q = c - G a`` and ``s = |da|^2 / da^T G da``.
@@ -41,9 +41,10 @@ def descend(
 
     Returns
     -------
-    array (p, K), in the precision of the arguments
+    coef, slope : (p, K), in the precision of the arguments
+        The solution and its ``q``.
     """
-    out = start.copy()
+    out, slopes = np.empty_like(start), np.empty_like(start)
     live = np.arange(corr.shape[1])
     coef, step = start, np.full(len(live), 0.7, dtype=corr.dtype)
     slope = corr - gram @ coef
@@ -54,15 +55,15 @@ def descend(
         slope -= bend
         going = _largest(change) > tol * alpha * step
         if not going.all():
-            out[:, live] = coef
+            out[:, live], slopes[:, live] = coef, slope
             live, alpha = live[going], alpha[going]
             if not len(live):
-                return out
+                return out, slopes
             coef, slope = coef[:, going], slope[:, going]
             change, bend = change[:, going], bend[:, going]
         step = _next_step(change, bend)
-    out[:, live] = coef
-    return out
+    out[:, live], slopes[:, live] = coef, slope
+    return out, slopes
 
 
 def _proximal_change(
@@ -73,14 +74,14 @@ def _proximal_change(
     moved += coef
     level = step * alpha
     moved -= np.clip(moved, -level, level)
-    moved -= coef
-    return moved
+    change: NDArray[Any] = np.subtract(moved, coef, out=moved)
+    return change
 
 
 def _largest(change: NDArray[Any]) -> NDArray[Any]:
     """``max_j |change_jk|`` without a temporary of that size."""
     top = change.max(axis=0, initial=0.0)
-    return np.maximum(top, -change.min(axis=0, initial=0.0))
+    return np.asarray(np.maximum(top, -change.min(axis=0, initial=0.0)))
 
 
 def _next_step(change: NDArray[Any], bend: NDArray[Any]) -> NDArray[Any]:
@@ -140,7 +141,7 @@ def solve(gram: Floats, corr: Floats, alpha: Floats, start: Floats) -> Floats:
     coef = start.copy()
     left = np.arange(corr.shape[1])
     for tol in (1e-3, 1e-5, 1e-7):
-        near = descend(gram, corr[:, left], alpha[left], coef[:, left], tol)
+        near, _ = descend(gram, corr[:, left], alpha[left], coef[:, left], tol)
         settled = np.zeros(len(left), dtype=bool)
         for i, k in enumerate(left):
             coef[:, k], settled[i] = newton(

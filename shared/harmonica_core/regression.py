@@ -92,7 +92,7 @@ class Moments:
 
 
 def weigh(columns: Signs, weights: Floats) -> NDArray[Any]:
-    """Columns times weights; sums of plain signs are exact in float32, so stay there."""
+    """Columns times weights; plain signs stay in float32, where sums are exact."""
     return columns if (weights == 1).all() else columns * weights
 
 
@@ -109,8 +109,9 @@ class Regression:
     index : int64 (w,)
         The working set.
     gram, column_means : float64 (w, w), (w,)
-    corr, coef : float64 (w, K)
-        ``coef`` is the latest solution and the start of the next one.
+    corr, coef, slope : float64 (w, K)
+        ``coef`` is the latest solution and the start of the next one, ``slope`` the
+        ``c - G coef`` of that solution.
     mean, power : float64 (K,)
         Weighted mean of the targets (zero without an intercept), and mean square
         about it.
@@ -127,7 +128,7 @@ class Regression:
         self.gram -= np.outer(self.column_means, self.column_means)
         self.corr = moments.xy / self.total - np.outer(self.column_means, self.mean)
         self.power = moments.yy / self.total - self.mean**2
-        self.coef = np.zeros_like(self.corr)
+        self.coef, self.slope = np.zeros_like(self.corr), self.corr.copy()
         self.index: Index = np.arange(len(self.corr))
         self.columns: Signs = np.zeros((0, 0), dtype=np.float32)
         self._single: tuple[Floats, NDArray[np.float32]] | None = None
@@ -156,12 +157,13 @@ class Regression:
         corr = new.astype(np.float64) @ centred / self.total
         self.corr = np.concatenate([self.corr, corr])
         self.coef = np.concatenate([self.coef, np.zeros_like(corr)])
+        self.slope = np.concatenate([self.slope, np.zeros_like(corr)])
         self.index = np.concatenate([self.index, index])
 
     def keep(self, which: Index) -> None:
         """Reduce the working set to positions ``which``."""
         self.gram = self.gram[which[:, None], which]
-        for name in ("columns", "column_means", "corr", "coef", "index"):
+        for name in ("columns", "column_means", "corr", "coef", "slope", "index"):
             setattr(self, name, getattr(self, name)[which])
 
     def start_from(self, other: Regression) -> None:
@@ -179,9 +181,10 @@ class Regression:
         self.coef = coef.copy()
 
     def mean_square(self, which: Index) -> Floats:
-        """Mean square of the residuals of targets ``which``."""
-        coef, corr = self.coef[:, which], self.corr[:, which]
-        explained = np.einsum("ij,ij->j", coef, 2 * corr - self.gram @ coef)
+        """Mean square ``|y|^2 - a^T (c + q)`` of the residuals of ``which``."""
+        coef = self.coef[:, which]
+        explained = np.einsum("ij,ij->j", coef, self.corr[:, which])
+        explained += np.einsum("ij,ij->j", coef, self.slope[:, which])
         return np.asarray(np.maximum(self.power[which] - explained, 0.0))
 
     def all_slopes(self) -> Floats:
@@ -234,13 +237,14 @@ class Regression:
         """Single precision is enough for a loose solution at a strength not small."""
         if tol == 0:
             corr, start = self.corr[:, which], self.coef[:, which]
-            self.coef[:, which] = kernels.solve(self.gram, corr, alpha, start)
+            coef = kernels.solve(self.gram, corr, alpha, start)
+            self.coef[:, which], self.slope[:, which] = coef, corr - self.gram @ coef
             return
         large = alpha > _SINGLE
         for group, gram in ((large, self.single), (~large, self.gram)):
             if group.any():
                 mine = which[group]
-                self.coef[:, mine] = kernels.descend(
+                self.coef[:, mine], self.slope[:, mine] = kernels.descend(
                     gram,
                     self.corr[:, mine].astype(gram.dtype),
                     alpha[group].astype(gram.dtype),
