@@ -38,7 +38,8 @@ class CallPolicy:
         Seconds before the first retry; the pause doubles each time, up to a minute,
         and is shortened at random so that many workers do not return in step.
     rate_limit : float, optional
-        Evaluations (masks) per second, at most.
+        Evaluations (masks) per second, at most; no call gets more than one second's
+        allowance.
     timeout : float, optional
         Seconds after which no further call is started. A call that is running is not
         interrupted.
@@ -139,11 +140,13 @@ class Caller:
         self._last_size = 1
 
     def allowed_size(self, size: int) -> int:
-        """Return how many masks, at most ``size``, the remaining time has room for.
+        """Return how many masks, at most ``size``, the rate and the time have room for.
 
-        Without a timeout that is ``size``. With one, batches start at two masks and
-        grow by doubling, so that a slow model is found out before it overruns.
+        With a timeout, batches start at two masks and grow by doubling, so that a slow
+        model is found out before it overruns.
         """
+        if self._policy.rate_limit is not None:
+            size = min(size, max(1, int(self._policy.rate_limit)))
         if self._policy.timeout is None:
             return size
         if self._seconds_per_mask is None:
