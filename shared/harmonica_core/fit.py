@@ -262,6 +262,18 @@ def _fit_all(
     return [replace(s, max_degree=readable.max_degree) for s in found]
 
 
+def surrogate_of(
+    fit: Fit, masks: Masks, values: Values, *, max_degree: int, ends: bool = False
+) -> Surrogate:
+    """Return the surrogate of a fit to ``values (m,)`` or ``(m, n_outputs)``."""
+    columns = values.reshape(len(values), -1)
+    if ends:
+        fit = _through_evaluated_ends(fit, masks, columns)
+    rows = columns[:, None, :]
+    (found,) = _surrogates(fit, masks, rows, None, values.ndim == 1)
+    return replace(found, max_degree=max_degree)
+
+
 def fit_values(
     masks: Masks,
     values: Floats,
