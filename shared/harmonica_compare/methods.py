@@ -191,7 +191,7 @@ METHODS: dict[str, Method] = dict(
         _method("ig", "Integrated Gradients", partial(gradient, hessian=False)),
         _method("ih", "Integrated Hessians", partial(gradient, hessian=True)),
         _method("sii", "Shapley interaction index", partial(shapiq_index, name="KernelSHAPIQ", index="k-SII")),
-        _method("shapley-taylor", "Shapley-Taylor", partial(shapiq_index, name="SVARMIQ", index="STII")),
+        _method("shapley-taylor", "Shapley-Taylor", partial(shapiq_index, name="PermutationSamplingSTII")),
         _method("faith-shap", "Faith-Shap", partial(shapiq_index, name="RegressionFSII")),
         _method("proxyspex", "ProxySPEX", partial(shapiq_index, name="ProxySPEX", max_order=None)),
     ]

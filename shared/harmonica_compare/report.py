@@ -71,7 +71,8 @@ def _sections(results: Results) -> Iterator[str]:
     for norm, words in _NORMS.items():
         yield f"<h2>{words}</h2>"
         yield _radius_figure(results, norm, budget)
-        yield _table(results, tables.radius_names(results, norm), settings["radii"])
+        radii = tables.radii_of(results)
+        yield _table(results, [f"{norm}@{radius}" for radius in radii], radii)
     yield from _truthful(results)
     yield from _trade_off(results, budget)
     if len(settings["budgets"]) > 1:
@@ -173,7 +174,7 @@ def _radius_figure(results: Results, norm: str, budget: int) -> str:
     errors: dict[str, dict[float | None, Estimate]] = {}
     for method, cells in tables.ok_cells(results, budget).items():
         line = {}
-        for radius in results.settings["radii"]:
+        for radius in tables.radii_of(results):
             found = tables.mean(cells, f"{norm}@{radius}")
             if found is not None and float(found) > 0:
                 line[None if radius == "inf" else float(radius)] = found
@@ -273,7 +274,7 @@ def _published(results: Results, budget: int) -> Iterator[str]:
     theirs = tables.published(task)
     if not theirs:
         return
-    radii = results.settings["radii"]
+    radii = tables.radii_of(results)
     by_method = tables.ok_cells(results, budget)
     lines = []
     for method, line in theirs.items():

@@ -95,17 +95,18 @@ def shown(number: Estimate | None) -> str:
     return "–" if number is None else f"{float(number):.3g}"
 
 
-def radius_names(results: Results, norm: str) -> list[str]:
-    """Return the names of a norm's numbers, one a radius."""
-    return [f"{norm}@{radius}" for radius in results.settings["radii"]]
+def radii_of(results: Results) -> list[str]:
+    """Return the radii at which anything was measured (some exceed the features)."""
+    seen = {name for cell in results.cells for name in cell.numbers}
+    return [r for r in results.settings["radii"] if f"L2@{r}" in seen]
 
 
 def terminal_table(results: Results) -> str:
     """The main table: I_2 at each radius, at the main budget."""
     budget = results.settings["budgets"][-1]
-    radii = results.settings["radii"]
+    radii = radii_of(results)
     head = ["I_2 at radius", *radii, "calls", "own s"]
-    rows = grid(results, radius_names(results, "L2"), budget)
+    rows = grid(results, [f"L2@{radius}" for radius in radii], budget)
     widths = [max(len(row[0]) for row in [head, *rows]), *[9] * (len(head) - 1)]
     lines = [_line(head, widths), "-" * (sum(widths) + 2 * len(widths) - 2)]
     lines += [_line(row, widths) for row in rows]
@@ -127,7 +128,7 @@ def best_against_gradients(results: Results) -> str | None:
         return None
     cases = {cell.case for cell in by_method["ig"]}
     best = (0.0, "", "")
-    for radius in results.settings["radii"]:
+    for radius in radii_of(results):
         name = f"L2@{radius}"
         theirs = mean(by_method["ig"], name)
         for method in ours:
