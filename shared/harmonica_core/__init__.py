@@ -6,14 +6,23 @@ scipy and scikit-learn only; never imports torch, captum or shap.
 
 from harmonica_core import indices, metrics, registry
 from harmonica_core.additive import from_attributions
+from harmonica_core.anchored import AnchoredSurrogate
 from harmonica_core.cache import ValueCache, input_key
 from harmonica_core.estimate import Estimate
 from harmonica_core.evaluate import Evaluated
+from harmonica_core.family import (
+    harmonica,
+    harmonica_anchor,
+    harmonica_anchor_constrained,
+    harmonica_local,
+    low_degree,
+)
 from harmonica_core.fit import auto_budget, draw_masks, fit_surrogate, fit_surrogates
 from harmonica_core.resilience import BatchSize
 from harmonica_core.surrogate import Surrogate
 
 __all__ = [
+    "AnchoredSurrogate",
     "BatchSize",
     "Estimate",
     "Evaluated",
@@ -24,8 +33,13 @@ __all__ = [
     "fit_surrogate",
     "fit_surrogates",
     "from_attributions",
+    "harmonica",
+    "harmonica_anchor",
+    "harmonica_anchor_constrained",
+    "harmonica_local",
     "indices",
     "input_key",
+    "low_degree",
     "metrics",
     "registry",
 ]

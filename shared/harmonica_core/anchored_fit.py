@@ -1,0 +1,305 @@
+"""From evaluated masks to one polynomial per anchor, and one honest error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from harmonica_core import basis
+from harmonica_core import masks as draw
+from harmonica_core._types import Floats, Masks, Table, Values
+from harmonica_core.alpha import N_FOLDS
+from harmonica_core.anchored import AnchoredSurrogate, nearest_anchor
+from harmonica_core.constrained import fit_cells
+from harmonica_core.ends import through_ends
+from harmonica_core.error import stated_error
+from harmonica_core.estimate import Estimate
+from harmonica_core.estimators import Fit, ReadableSet, Terms, with_empty_term
+from harmonica_core.evaluate import Evaluated, check_values
+from harmonica_core.fit import check_alpha, check_degree, fit_values
+from harmonica_core.lasso import fit_sparse
+from harmonica_core.surrogate import Surrogate
+
+Fitter = Callable[..., AnchoredSurrogate]
+
+# A cell with fewer masks can not be cross-validated; it takes the fit to all masks.
+FEWEST_MASKS = 2 * N_FOLDS
+_AUTO_CONSISTENCY = 0.2
+
+
+def fit_anchored(
+    masks: Masks,
+    values: Values,
+    anchors: Masks,
+    degree: int = 3,
+    alpha: float | Literal["auto"] = "auto",
+    seed: int | np.random.Generator | None = 0,
+    *,
+    terms: Terms = None,
+    ends: bool = False,
+    n_uniform: int | None = None,
+) -> AnchoredSurrogate:
+    """Fit one LASSO per anchor to the masks nearest to it.
+
+    An anchor that received fewer than 10 masks takes the polynomial of all masks.
+
+    Parameters
+    ----------
+    masks : bool (m, n_features)
+    values : float64 (m,) or (m, n_outputs)
+    anchors : bool (k, n_features)
+        The first one is the input: everything kept.
+    degree, alpha, seed, terms
+        As in `harmonica_core.fit_surrogate`.
+    ends : bool
+        Make g pass through f(all kept) and f(all removed), and the input's own
+        polynomial through both.
+    n_uniform : int, optional
+        How many of the masks, the first ones, are uniform: those state the error.
+    """
+    sample = _Sample.of(masks, values, anchors, n_uniform)
+    readable = ReadableSet.of(terms, sample.n_features, check_degree(degree))
+    strength, rng = check_alpha(alpha), np.random.default_rng(seed)
+
+    def fit(rows: np.ndarray) -> Fit:
+        inputs = sample.masks[rows], sample.columns[rows]
+        return fit_values(*inputs, readable, strength, None, rng)
+
+    small = [len(rows) < FEWEST_MASKS for rows in sample.cells]
+    everything = fit(np.arange(len(sample.masks))) if any(small) else None
+    pieces, held_out = [], np.zeros_like(sample.columns)
+    for rows in sample.cells:
+        if everything is not None and len(rows) < FEWEST_MASKS:
+            found, seen = everything, rows
+        else:
+            found, seen = fit(rows), np.arange(len(rows))
+        if found.held_out is not None:
+            held_out[rows] = found.held_out[seen]
+        pieces.append(_Piece(found.table, found.coef, found.alpha))
+    return _assemble(sample, pieces, held_out, readable.max_degree, ends)
+
+
+def fit_constrained(
+    masks: Masks,
+    values: Values,
+    anchors: Masks,
+    degree: int = 3,
+    alpha: float | Literal["auto"] = "auto",
+    seed: int | np.random.Generator | None = 0,
+    *,
+    consistency: float | Literal["auto"] = "auto",
+    terms: Terms = None,
+    ends: bool = False,
+    n_uniform: int | None = None,
+) -> AnchoredSurrogate:
+    """Fit all anchors at once, pulled towards their mean with ``consistency``.
+
+    See `harmonica_core.constrained` for the objective; ``l1 = 2 alpha`` and
+    ``l2 = consistency``. ``seed`` has no effect here. Other parameters as in
+    `fit_anchored`.
+    """
+    sample = _Sample.of(masks, values, anchors, n_uniform)
+    readable = ReadableSet.of(terms, sample.n_features, check_degree(degree))
+    if readable.grows:
+        raise ValueError('terms="auto" is not offered for anchors that share a pull')
+    table = readable.table()[1:]
+    strength = check_alpha(alpha)
+    l2 = check_consistency(consistency)
+    n_outputs = sample.columns.shape[1]
+    l1 = (
+        np.full(n_outputs, 2 * strength)
+        if strength is not None
+        else (2 * _cell_strengths(sample, table))
+    )
+    spread = sample.columns.std(axis=0)
+    pull = np.full(n_outputs, l2) if l2 is not None else _AUTO_CONSISTENCY * spread
+    every = np.ones(len(sample.masks), dtype=bool)
+    coef = _constrained(sample, every, table, l1, pull, 1e-5)
+    held_out = np.zeros_like(sample.columns)
+    if draw.rows_of_all(sample.masks) is None:
+        held_out = _constrained_held_out(sample, table, l1, pull)
+    full = with_empty_term(table)
+    pieces = [_Piece(full, one, l1 / 2) for one in coef]
+    return _assemble(sample, pieces, held_out, readable.max_degree, ends)
+
+
+def check_consistency(consistency: object) -> float | None:
+    """Return the given strength of the pull, or None for "auto"."""
+    if isinstance(consistency, str) and consistency == "auto":
+        return None
+    number = isinstance(consistency, (int, float, np.number))
+    if isinstance(consistency, bool) or not number:
+        raise ValueError(f'consistency={consistency!r}; needed a number >= 0 or "auto"')
+    if not 0 <= float(consistency) < np.inf:  # type: ignore[arg-type]
+        raise ValueError(
+            f'consistency={consistency}; needed a finite number >= 0 or "auto"'
+        )
+    return float(consistency)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """Evaluated masks, and which anchor each belongs to."""
+
+    masks: Masks
+    values: Values
+    anchors: Masks
+    cell_of: np.ndarray
+    n_uniform: int
+
+    @classmethod
+    def of(
+        cls, masks: Any, values: Any, anchors: Any, n_uniform: int | None
+    ) -> _Sample:
+        masks = draw.check_masks(masks, np.shape(masks)[-1])
+        values = check_values(values, masks)
+        anchors = draw.check_masks(anchors, masks.shape[1])
+        if not len(masks) or not len(anchors):
+            raise ValueError(
+                f"got {len(masks)} masks and {len(anchors)} anchors; needed at least "
+                "one of each"
+            )
+        cell_of = nearest_anchor(masks, anchors)
+        return cls(masks, values, anchors, cell_of, n_uniform or len(masks))
+
+    @property
+    def n_features(self) -> int:
+        return int(self.masks.shape[1])
+
+    @property
+    def columns(self) -> Floats:
+        return self.values.reshape(len(self.values), -1)
+
+    @property
+    def cells(self) -> list[np.ndarray]:
+        """Rows of each anchor's masks."""
+        return [np.flatnonzero(self.cell_of == i) for i in range(len(self.anchors))]
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """One anchor's polynomial: ``table``, ``coef (n_terms, K)``, ``alpha (K,)``."""
+
+    table: Table
+    coef: Floats
+    alpha: Floats
+
+
+def _cell_strengths(sample: _Sample, table: Table) -> Floats:
+    """Strengths ``(K,)`` that the cells choose on their own, weighted by their size."""
+    cells = [rows for rows in sample.cells if len(rows) >= FEWEST_MASKS]
+    cells = cells or [np.arange(len(sample.masks))]
+    chosen = [
+        fit_sparse(sample.masks[rows], sample.columns[rows], table, relax=False).alpha
+        for rows in cells
+    ]
+    return np.average(chosen, axis=0, weights=[len(rows) for rows in cells])
+
+
+def _constrained(
+    sample: _Sample,
+    used: np.ndarray,
+    table: Table,
+    l1: Floats,
+    l2: Floats,
+    tolerance: float,
+) -> Floats:
+    """Coefficients ``(k, 1 + n_terms, K)`` from the used rows."""
+    rows_of = [rows[used[rows]] for rows in sample.cells]
+    masks = [sample.masks[rows] for rows in rows_of]
+    out = np.zeros((len(masks), 1 + len(table), len(l1)))
+    for k in range(len(l1)):
+        values = [sample.columns[rows, k] for rows in rows_of]
+        out[:, 0, k], out[:, 1:, k] = fit_cells(
+            masks, values, table, float(l1[k]), float(l2[k]), tolerance
+        )
+    return out
+
+
+def _constrained_held_out(
+    sample: _Sample, table: Table, l1: Floats, l2: Floats
+) -> Floats:
+    """Cross-validated predictions; complementary masks share a fold."""
+    fold = np.arange(len(sample.masks)) // 2 % N_FOLDS
+    out = np.zeros_like(sample.columns)
+    full = with_empty_term(table)
+    for left_out in np.unique(fold):
+        # Held-out errors do not need the last digits of the optimum.
+        coef = _constrained(sample, fold != left_out, table, l1, l2, 1e-3)
+        for one, rows in zip(coef, sample.cells, strict=True):
+            test = rows[fold[rows] == left_out]
+            out[test] = basis.predict(sample.masks[test], full, one)
+    return out
+
+
+def _assemble(
+    sample: _Sample,
+    pieces: list[_Piece],
+    held_out: Floats,
+    max_degree: int,
+    ends: bool,
+) -> AnchoredSurrogate:
+    """Surrogates of all pieces, and the error of the whole."""
+    if ends:
+        pieces, held_out = _through_ends(sample, pieces, held_out)
+    flat = sample.values.ndim == 1
+    surrogates = []
+    for piece, rows in zip(pieces, sample.cells, strict=True):
+        active = basis.active_rows(piece.table, piece.coef)
+        coef = piece.coef[active]
+        surrogates.append(
+            Surrogate(
+                sample.n_features,
+                basis.trim(piece.table[active]),
+                coef[:, 0] if flat else coef,
+                n_evaluations=len(rows),
+                alpha=piece.alpha[0] if flat else piece.alpha,
+                max_degree=max_degree,
+            )
+        )
+    found = AnchoredSurrogate(
+        sample.anchors,
+        tuple(surrogates),
+        n_evaluations=len(sample.masks),
+        evaluated=Evaluated(sample.masks, sample.values),
+    )
+    return replace(found, error=_error(found, sample, held_out))
+
+
+def _error(found: AnchoredSurrogate, sample: _Sample, held_out: Floats) -> Estimate:
+    """``I_2`` over uniform masks, from those that were drawn that way."""
+    uniform = slice(sample.n_uniform)
+    masks, columns = sample.masks[uniform], sample.columns[uniform]
+    fitted = found(masks).reshape(columns.shape)
+    exact = draw.rows_of_all(sample.masks) is not None
+    value, spread = stated_error(masks, columns, fitted, held_out[uniform])
+    if sample.values.ndim == 1:
+        return Estimate(float(value[0]), float(spread[0]), len(masks), exact)
+    return Estimate(value, spread, len(masks), exact)
+
+
+def _through_ends(
+    sample: _Sample, pieces: list[_Piece], held_out: Floats
+) -> tuple[list[_Piece], Floats]:
+    """Correct the input's own piece at both ends, and the other end's owner there."""
+    full = np.flatnonzero(sample.masks.all(axis=1))
+    empty = np.flatnonzero(~sample.masks.any(axis=1))
+    if not len(full) or not len(empty):
+        raise ValueError(
+            "ends=True needs the values of the masks with all kept and all removed; "
+            "add both to the masks"
+        )
+    above, below = sample.columns[full[0]], sample.columns[empty[0]]
+    pieces, held_out = list(pieces), held_out.copy()
+    for i in {0, int(sample.cell_of[empty[0]])}:
+        old = pieces[i]
+        top = above if i == 0 else old.coef.sum(axis=0)
+        table, coef = through_ends(old.table, old.coef, sample.n_features, top, below)
+        pieces[i] = replace(old, table=table, coef=coef)
+        rows = sample.cells[i]
+        held_out[rows] += basis.predict(sample.masks[rows], table, coef)
+        held_out[rows] -= basis.predict(sample.masks[rows], old.table, old.coef)
+    return pieces, held_out

@@ -1,0 +1,260 @@
+"""The paper's five algorithms, each beside its pseudo-code.
+
+All of them share the masks, the solver and the accounting: at most ``budget`` masks
+are evaluated, ``n_evaluations`` says how many were, and where the budget covers all
+``2**n_features`` masks nothing is sampled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+
+from harmonica_core import masks as draw
+from harmonica_core._types import Masks, ValueFunction
+from harmonica_core.anchored import AnchoredSurrogate, draw_anchors
+from harmonica_core.anchored_fit import Fitter, fit_anchored, fit_constrained
+from harmonica_core.evaluate import check_value_function, evaluate
+from harmonica_core.fit import check_budget, draw_masks, fit_surrogate
+from harmonica_core.low_degree_fit import fit_low_degree
+from harmonica_core.surrogate import Surrogate, check_feature_count
+
+Budget = int | Literal["auto"]
+Alpha = float | Literal["auto"]
+Seed = int | np.random.Generator | None
+
+# The neighbourhood of the paper's experiments.
+_NEAR = 4
+
+
+def harmonica(
+    value_function: ValueFunction,
+    n_features: int,
+    degree: int = 3,
+    budget: Budget = "auto",
+    alpha: Alpha = "auto",
+    seed: Seed = 0,
+    **options: Any,
+) -> Surrogate:
+    """Harmonica: the LASSO on terms up to ``degree`` from uniform masks.
+
+    The same as `fit_surrogate`, which describes the parameters and the options. The
+    published strength is ``alpha=0.01``.
+    """
+    return fit_surrogate(
+        value_function, n_features, degree, budget, alpha, seed, **options
+    )
+
+
+def harmonica_local(
+    value_function: ValueFunction,
+    n_features: int,
+    degree: int = 3,
+    budget: Budget = "auto",
+    alpha: Alpha = "auto",
+    seed: Seed = 0,
+    *,
+    radius: int = 4,
+    **options: Any,
+) -> Surrogate:
+    """Harmonica-local: the same from masks with 1 to ``radius`` features removed.
+
+    Better inside that neighbourhood, worse outside.
+
+    Parameters
+    ----------
+    radius : int
+        At least 1. More than ``n_features`` can not be removed, so a larger radius
+        means ``n_features``.
+    value_function, n_features, degree, budget, alpha, seed, options
+        As in `fit_surrogate`.
+    """
+    n_features = check_feature_count(n_features)
+    if isinstance(radius, (int, np.integer)) and radius > n_features:
+        radius = n_features
+    return fit_surrogate(
+        value_function,
+        n_features,
+        degree,
+        budget,
+        alpha,
+        seed,
+        radius=int(draw.check_radius(radius, n_features) or n_features),
+        **options,
+    )
+
+
+def harmonica_anchor(
+    value_function: ValueFunction,
+    n_features: int,
+    degree: int = 3,
+    budget: Budget = "auto",
+    alpha: Alpha = "auto",
+    seed: Seed = 0,
+    *,
+    anchors: int = 3,
+    ends: bool = False,
+    **options: Any,
+) -> AnchoredSurrogate:
+    """Harmonica-anchor: one LASSO for the masks nearest to each of k anchors.
+
+    As in the paper's experiments, T uniform masks and T/k masks with at most 4
+    features removed are evaluated, here within ``budget``: ``T + T/k <= budget``. With
+    one anchor there are no extra masks, and the result is Harmonica's.
+
+    Parameters
+    ----------
+    anchors : int
+        k >= 1: the input itself and k - 1 uniform masks; there are at most
+        ``2**n_features`` different ones, and more are not used.
+    ends : bool
+        Make the input's own polynomial pass through f(all kept) and f(all removed).
+    value_function, n_features, degree, budget, alpha, seed
+        As in `fit_surrogate`.
+    options
+        ``feature_names``, ``output_names``, and for the evaluation ``batch_size``,
+        ``progress``, ``known``, ``cache``, ``cache_key``.
+
+    Returns
+    -------
+    AnchoredSurrogate
+    """
+    fitter = partial(fit_anchored, degree=degree, alpha=alpha, ends=ends)
+    return _anchored(
+        fitter, value_function, n_features, budget, seed, anchors, **options
+    )
+
+
+def harmonica_anchor_constrained(
+    value_function: ValueFunction,
+    n_features: int,
+    degree: int = 3,
+    budget: Budget = "auto",
+    alpha: Alpha = "auto",
+    seed: Seed = 0,
+    *,
+    anchors: int = 3,
+    consistency: float | Literal["auto"] = "auto",
+    ends: bool = False,
+    **options: Any,
+) -> AnchoredSurrogate:
+    """Harmonica-anchor-constrained: all anchors at once, pulled towards their mean.
+
+    Minimises ``L_f + l1 L_r + l2 L_c`` to its optimum (see
+    `harmonica_core.constrained`), with ``l1 = 2 alpha`` and ``l2 = consistency``. The
+    masks are those of `harmonica_anchor` with the same seed.
+
+    Parameters
+    ----------
+    alpha : float or "auto"
+        L1 strength in scikit-learn's convention; "auto" takes what cross-validation
+        chooses in the cells on their own.
+    consistency : float >= 0 or "auto"
+        0 leaves the anchors independent; from some value on all polynomials are
+        equal. In the units of the output; "auto" is a fifth of its spread.
+    value_function, n_features, degree, budget, seed, anchors, ends, options
+        As in `harmonica_anchor`.
+
+    Returns
+    -------
+    AnchoredSurrogate
+    """
+    fitter = partial(
+        fit_constrained, degree=degree, alpha=alpha, consistency=consistency, ends=ends
+    )
+    return _anchored(
+        fitter, value_function, n_features, budget, seed, anchors, **options
+    )
+
+
+def low_degree(
+    value_function: ValueFunction,
+    n_features: int,
+    degree: int = 3,
+    budget: Budget = "auto",
+    seed: Seed = 0,
+    *,
+    ends: bool = False,
+    feature_names: Iterable[str] | None = None,
+    output_names: Iterable[str] | None = None,
+    **options: Any,
+) -> Surrogate:
+    """Low-degree: coefficients are sample means, ``a_S = mean_t f(x_t) chi_S(x_t)``.
+
+    No regression and no sparsity, so it needs several times Harmonica's samples.
+    Parameters as in `harmonica_anchor`.
+    """
+    masks = _checked_draw(
+        value_function, n_features, budget, np.random.default_rng(seed)
+    )
+    values = evaluate(value_function, masks, **options)
+    found = fit_low_degree(masks, values, degree, ends=ends)
+    return found.with_names(feature_names, output_names)
+
+
+def anchor_masks(
+    n_features: int, budget: int, n_anchors: int, rng: np.random.Generator
+) -> tuple[Masks, int]:
+    """Masks for k anchors, at most ``budget``, and how many of them are uniform.
+
+    Uniform masks come first; the others are near the input and none occurs twice.
+    """
+    n_uniform = budget * n_anchors // (n_anchors + 1)
+    if n_anchors == 1 or (n_features <= 30 and 1 << n_features <= budget):
+        n_uniform = budget
+    uniform = draw_masks(n_features, max(n_uniform, 2), rng)
+    if n_uniform == budget:
+        return uniform, len(uniform)
+    radius = min(_NEAR, n_features)
+    near = draw.ball_masks(n_features, radius, budget - len(uniform), rng)
+    seen = {mask.tobytes() for mask in uniform}
+    new = [mask.tobytes() not in seen for mask in near]
+    return np.concatenate([uniform, near[new]]), len(uniform)
+
+
+def _anchored(
+    fitter: Fitter,
+    value_function: ValueFunction,
+    n_features: int,
+    budget: Budget,
+    seed: Seed,
+    anchors: int,
+    *,
+    feature_names: Iterable[str] | None = None,
+    output_names: Iterable[str] | None = None,
+    **options: Any,
+) -> AnchoredSurrogate:
+    """Draw, evaluate, give each mask to its anchor, fit."""
+    check_value_function(value_function)
+    n_features = check_feature_count(n_features)
+    n_anchors = min(check_anchors(anchors), 1 << min(n_features, 30))
+    rng = np.random.default_rng(seed)
+    n_masks = check_budget(budget, n_features)
+    masks, n_uniform = anchor_masks(n_features, n_masks, n_anchors, rng)
+    chosen = draw_anchors(n_features, n_anchors, rng)
+    values = evaluate(value_function, masks, **options)
+    found = fitter(masks, values, chosen, seed=rng, n_uniform=n_uniform)
+    return found.with_names(feature_names, output_names)
+
+
+def check_anchors(anchors: object) -> int:
+    """Return a whole number of anchors, at least 1."""
+    if isinstance(anchors, bool) or not isinstance(anchors, (int, np.integer)):
+        raise ValueError(f"anchors={anchors!r}; needed a whole number >= 1")
+    if anchors < 1:
+        raise ValueError(f"anchors={anchors}; needed at least 1, the input itself")
+    return int(anchors)
+
+
+def _checked_draw(
+    value_function: ValueFunction,
+    n_features: int,
+    budget: Budget,
+    rng: np.random.Generator,
+) -> Masks:
+    check_value_function(value_function)
+    n_features = check_feature_count(n_features)
+    return draw_masks(n_features, check_budget(budget, n_features), rng)

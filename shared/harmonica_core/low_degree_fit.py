@@ -1,0 +1,68 @@
+"""Low-degree: Fourier coefficients as plain sample means."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from harmonica_core import basis
+from harmonica_core import masks as draw
+from harmonica_core._types import Floats, Masks, Table, Values
+from harmonica_core.correlations import ParityDesign
+from harmonica_core.error import stated_error
+from harmonica_core.estimate import Estimate
+from harmonica_core.estimators import Fit, ReadableSet, fit_exact
+from harmonica_core.fit import check_degree, surrogate_of
+from harmonica_core.surrogate import Surrogate
+
+
+def fit_low_degree(
+    masks: Masks, values: Values, degree: int = 3, *, ends: bool = False
+) -> Surrogate:
+    """``a_S = 1/T sum_t f(x_t) chi_S(x_t)`` for all terms up to ``degree``.
+
+    Parameters
+    ----------
+    masks : bool (T, n_features)
+        Uniform; complementary pairs (rows 2k and 2k + 1) are left out together in the
+        stated error.
+    values : float64 (T,) or (T, n_outputs)
+    degree : int
+    ends : bool
+        Make g pass exactly through f(all kept) and f(all removed).
+    """
+    columns = values.reshape(len(values), -1)
+    readable = ReadableSet.of(None, masks.shape[1], check_degree(degree))
+    rows = draw.rows_of_all(masks)
+    if rows is not None:
+        fit = fit_exact(columns, rows, readable, None)
+    else:
+        fit = _sample_means(masks, columns, readable.table())
+    return surrogate_of(fit, masks, values, max_degree=readable.max_degree, ends=ends)
+
+
+def _sample_means(masks: Masks, values: Floats, table: Table) -> Fit:
+    design = ParityDesign.of(masks, table)
+    centre = values.mean(axis=0)  # float32 products lose fewer digits around zero
+    means = [design.correlations(column) for column in (values - centre).T]
+    coef = np.stack(means, axis=1) / len(masks)
+    coef += centre * (design.correlations(np.ones(len(masks))) / len(masks))[:, None]
+    fitted = basis.predict(masks, table, coef)
+    held_out = _left_out(masks, values, table, fitted)
+    value, spread = stated_error(masks, values, fitted, held_out)
+    error = Estimate(value, spread, len(masks))
+    return Fit(table, coef, np.zeros(values.shape[1]), error, held_out)
+
+
+def _left_out(masks: Masks, values: Floats, table: Table, predicted: Floats) -> Floats:
+    """Predictions of each mask from the others, in closed form.
+
+    A mask's own share of its prediction is ``f(x) |C| / T``, its complement's
+    ``f(-x) (even - odd terms) / T``.
+    """
+    n_masks, n_terms = len(masks), len(table)
+    own, left = values * n_terms, 1
+    if draw.are_paired(masks):
+        parity = (-1.0) ** basis.term_sizes(table)
+        partner = np.arange(n_masks) ^ 1
+        own, left = own + values[partner] * parity.sum(), 2
+    return np.asarray((n_masks * predicted - own) / max(n_masks - left, 1))
