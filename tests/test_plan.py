@@ -2,6 +2,7 @@ import time
 
 import numpy as np
 import pytest
+
 from harmonica_core import fit_surrogate
 from harmonica_core.evaluate import EvaluationTimeout
 from harmonica_core.masks import all_masks, are_paired

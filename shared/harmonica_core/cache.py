@@ -128,7 +128,8 @@ class ValueCache(CacheFile):
         """
         pair = check_key(key)
         n_outputs = -1 if values.ndim == 1 else values.shape[1]
-        numbers = _rows_of_bytes(values.reshape(len(values), -1).astype("<f8"))
+        columns = values.reshape(len(values), abs(n_outputs))
+        numbers = _rows_of_bytes(columns.astype("<f8"))
         packed = _rows_of_bytes(np.packbits(masks, axis=1))
         with self.transaction(write=True) as connection:
             entry = _add_input(connection, pair, masks.shape[1], n_outputs)

@@ -9,14 +9,12 @@ threads, Dask, Ray or Spark are chosen outside, without a change here::
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
 from typing import Any, TypeVar
 
 import joblib
 import numpy as np
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import threadpool_limits
 from tqdm.auto import tqdm
 
 Item = TypeVar("Item")
@@ -86,8 +84,20 @@ def iterate_parallel(
     # and what was scattered is lost when that worker dies; a tuple travels with the
     # task, which is then run again elsewhere.
     tasks = (joblib.delayed(_run_task)((function, item, threads)) for item in items)
-    results: Iterator[Result] = parallel(tasks)
-    return results
+    return _held(parallel, tasks, threads)
+
+
+def _held(
+    parallel: joblib.Parallel, tasks: Iterable[Any], threads: int | None
+) -> Iterator[Any]:
+    """Run the tasks, and hold the limit here too while results come in.
+
+    BLAS has one limit per process. When the workers are threads of this process they
+    must find it set: each of them setting and restoring it would leave the others
+    without a limit, or this process with one for good.
+    """
+    with threadpool_limits(limits=threads):
+        yield from parallel(tasks)
 
 
 def row_chunks(n_rows: int, size: int) -> list[slice]:
@@ -119,51 +129,5 @@ def check_n_jobs(n_jobs: object) -> int | None:
 
 def _run_task(task: tuple[Callable[[Any], Result], Any, int | None]) -> Result:
     function, item, threads = task
-    if threads is None:
+    with threadpool_limits(limits=threads):
         return function(item)
-    with limited_threads(threads):
-        return function(item)
-
-
-@contextmanager
-def limited_threads(threads: int) -> Iterator[None]:
-    """Let BLAS and OpenMP use at most ``threads`` threads in this block.
-
-    Safe when several threads of one process enter and leave in any order. OpenMP keeps
-    its limit per calling thread. BLAS keeps one per process: there the first block to
-    start sets it and the last one to end restores it, because blocks that each
-    restored what they had found would leave the limit behind for good.
-    """
-    controller = ThreadpoolController()
-    with ExitStack() as stack:
-        stack.enter_context(controller.limit(limits=threads, user_api="openmp"))
-        stack.enter_context(_blas_limit.shared(controller, threads))
-        yield
-
-
-class _SharedLimit:
-    """One process-wide BLAS limit, held by any number of threads."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._holders = 0
-        self._undo = ExitStack()
-
-    @contextmanager
-    def shared(self, controller: ThreadpoolController, threads: int) -> Iterator[None]:
-        with self._lock:
-            if self._holders == 0:
-                self._undo.enter_context(
-                    controller.limit(limits=threads, user_api="blas")
-                )
-            self._holders += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._holders -= 1
-                if self._holders == 0:
-                    self._undo.close()
-
-
-_blas_limit = _SharedLimit()
