@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harmonica_core import Surrogate
+from harmonica_core import Surrogate, fit_surrogate
 from harmonica_core.search import smallest_change
 
 
@@ -69,7 +69,9 @@ def test_landing_on_the_threshold_does_not_cross():
     g = Surrogate(2, ((0,), (1,)), np.array([0.1, 0.2]))
     change = g.smallest_change(0.1)  # 0.3, flips lead to 0.1 (x0), -0.1 (x1)
     assert change.features == (1,)
-    assert not Surrogate(1, ((), (0,)), np.array([0.2, 0.1])).smallest_change(0.1).found
+    rounded = Surrogate(1, ((), (0,)), np.array([0.7, 0.6]))
+    assert rounded(np.array([False]))[0] < 0.1  # by rounding only
+    assert not rounded.smallest_change(0.1).found
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -100,6 +102,17 @@ def test_greedy_goes_through_flips_that_do_not_help_alone():
     change = smallest_change(predict, np.ones(n, dtype=bool), 0.5, budget=100)
     assert change.found and not change.exact
     assert change.features == (0, 1, 2, 3)
+
+
+def misleading(masks):
+    """The best first flip (feature 0) turns out not to be needed."""
+    a, b, c = 1.0 - masks.T
+    return 3 * a + 2 * b + 2 * c - 3 * a * b + 3 * b * c
+
+
+def test_greedy_undoes_what_is_not_needed():
+    change = fit_surrogate(misleading, 3).smallest_change(5.5, budget=3)
+    assert not change.exact and change.features == (1, 2)
 
 
 def test_greedy_says_when_it_finds_nothing():

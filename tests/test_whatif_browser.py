@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
+from test_search import misleading
 
 from harmonica_core import Surrogate, basis, fit_surrogate
 from harmonica_core.anchored import AnchoredSurrogate
@@ -107,16 +108,20 @@ def test_toggling_changes_the_number_to_the_surrogate_s(visit, make):
         assert number(driver) == pytest.approx(g(mask)[0], abs=1e-12)
 
 
-def test_effects_beside_the_features_come_true(visit):
-    g = anchored()
+@pytest.mark.parametrize("make", [plain, anchored])
+def test_effects_beside_the_features_come_true(visit, make):
+    g = make()
     driver = visit(g)
-    buttons = features(driver)
-    buttons[2].click()
-    before = number(driver)
-    label = buttons[5].find_element(By.CLASS_NAME, "effect").text
-    buttons[5].click()
+    features(driver)[2].click()
+    label = features(driver)[5].find_element(By.CLASS_NAME, "effect").text
+    mask = kept(driver)
+    flipped = g(mask ^ np.eye(g.n_features, dtype=bool))
+    peeked = (
+        "return Array.from({ length: whatIf.model.n }, (_, i) => whatIf.model.peek(i))"
+    )
+    np.testing.assert_allclose(driver.execute_script(peeked), flipped, atol=1e-9)
     promised = float(label.replace("\u2212", "-"))
-    assert number(driver) - before == pytest.approx(promised, abs=0.006)
+    assert promised == pytest.approx(flipped[5] - g(mask)[0], abs=0.006)
 
 
 def test_additive_sum_and_its_gap_are_shown(visit):
@@ -210,6 +215,13 @@ def test_smallest_change_is_python_s(visit, make, budget):
         assert found["searched"] == expected.searched
         assert (found["features"] is not None) == expected.found
         assert tuple(found["features"] or ()) == expected.features
+
+
+def test_greedy_search_undoes_what_is_not_needed(visit):
+    driver = visit(fit_surrogate(misleading, 3))
+    search = "return whatIf.smallestChange(whatIf.model, 5.5, 1e-10, 3)"
+    found = driver.execute_script(search)
+    assert found == {"features": [1, 2], "exact": False, "searched": 1}
 
 
 def test_smallest_change_is_told_and_applied(visit):
