@@ -62,11 +62,11 @@ def fit_anchored(
     """
     sample = _Sample.of(masks, values, anchors, n_uniform)
     readable = ReadableSet.of(terms, sample.n_features, check_degree(degree))
-    strength, rng = check_alpha(alpha), np.random.default_rng(seed)
+    strength = check_alpha(alpha)
 
     def fit(rows: np.ndarray) -> Fit:
         inputs = sample.masks[rows], sample.columns[rows]
-        return fit_values(*inputs, readable, strength, None, rng)
+        return fit_values(*inputs, readable, strength, None)
 
     small = [len(rows) < FEWEST_MASKS for rows in sample.cells]
     everything = fit(np.arange(len(sample.masks))) if any(small) else None

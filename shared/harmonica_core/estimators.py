@@ -149,19 +149,21 @@ def fit_sampled(
     readable: ReadableSet,
     alpha: float | None,
     radius: int | None,
+    weights: Floats | None = None,
 ) -> Fit:
     """Fit C to sampled masks, and state the error from held-out predictions."""
     found: SparseFit | AdaptiveFit
     if readable.grows and alpha is None and radius is None:
-        found = fit_adaptive(masks, values, readable.degree)
+        found = fit_adaptive(masks, values, readable.degree, weights=weights)
     else:
         terms = readable.degree if readable.extra is None else readable.extra
-        found = fit_sparse(masks, values, terms, "auto" if alpha is None else alpha)
+        strength = "auto" if alpha is None else alpha
+        found = fit_sparse(masks, values, terms, strength, weights=weights)
     table = with_empty_term(found.table)
     coef = np.concatenate([found.intercept[None, :], found.coef])
     fitted = basis.predict(masks, table, coef)
     share = len(masks) / population(masks.shape[1], radius)
-    value, se = stated_error(masks, values, fitted, found.held_out, seen=share)
+    value, se = stated_error(masks, values, fitted, found.held_out, weights, share)
     return Fit(
         table, coef, found.alpha, Estimate(value, se, len(masks)), found.held_out
     )

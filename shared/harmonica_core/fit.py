@@ -23,6 +23,9 @@ from harmonica_core.plan import evaluate_plan
 from harmonica_core.resilience import BatchSize, CallPolicy
 from harmonica_core.surrogate import Surrogate, check_feature_count
 
+# Share of masks near the input in an adaptive fit.
+_NEAR = 0.1
+
 
 def fit_surrogate(
     value_function: ValueFunction,
@@ -35,6 +38,7 @@ def fit_surrogate(
     batch_size: int | BatchSize = 1024,
     terms: Terms = None,
     radius: int | None = None,
+    near: float | Literal["auto"] = "auto",
     ends: bool = False,
     progress: bool = False,
     known: Evaluated | None = None,
@@ -72,6 +76,11 @@ def fit_surrogate(
         terms that the samples support.
     radius : int, optional
         Fit on masks with 1 to ``radius`` features removed instead of on all masks.
+    near : float or "auto"
+        Share of the masks drawn with at most 3 features removed (or kept), every
+        single feature first. More of it lowers the error near the input and raises
+        the one over all masks a little; the fit and its error are weighted back to
+        all masks. "auto": 0.1 with ``terms="auto"``, otherwise 0.
     ends : bool
         Make g pass exactly through f(all kept) and f(all removed).
     progress : bool
@@ -108,7 +117,8 @@ def fit_surrogate(
     n_features = check_feature_count(n_features)
     n_masks = check_budget(budget, n_features)
     rng = np.random.default_rng(seed)
-    masks = draw_masks(n_features, n_masks, rng, radius=radius, ends=ends)
+    share = _near_share(near, terms, radius)
+    masks = draw_masks(n_features, n_masks, rng, radius=radius, near=share, ends=ends)
     evaluate = partial(
         evaluate_masks,
         value_function,
@@ -131,8 +141,8 @@ def fit_surrogate(
         alpha=alpha,
         terms=terms,
         radius=radius,
+        near=share,
         ends=ends,
-        rng=rng,
         one_output=values.ndim == 1,
     )
     surrogate = replace(surrogate, stopped="timeout" if stopped else None)
@@ -148,6 +158,7 @@ def fit_surrogates(
     *,
     terms: Terms = None,
     radius: int | None = None,
+    near: float = 0.0,
     ends: bool = False,
 ) -> list[Surrogate]:
     """Fit many functions known on the same masks; the design is built once.
@@ -157,8 +168,10 @@ def fit_surrogates(
     masks : bool (n_masks, n_features)
         For instance from `draw_masks`.
     values : float64 (n_masks, n_functions) or (n_masks, n_functions, n_outputs)
-    degree, alpha, seed, terms, radius, ends
-        As in `fit_surrogate`; ``radius`` says where the masks were drawn.
+    degree, alpha, terms, radius, near, ends
+        As in `fit_surrogate`; ``radius`` and ``near`` say how the masks were drawn.
+    seed : int, Generator or None
+        Not used: a fit to given masks is deterministic.
 
     Returns
     -------
@@ -178,10 +191,17 @@ def fit_surrogates(
         alpha=alpha,
         terms=terms,
         radius=radius,
+        near=draw.check_near(near),
         ends=ends,
-        rng=np.random.default_rng(seed),
         one_output=values.ndim == 2,
     )
+
+
+def _near_share(near: object, terms: Terms, radius: int | None) -> float:
+    if isinstance(near, str) and near == "auto":
+        grows = isinstance(terms, str) and terms == "auto"
+        return _NEAR if grows and radius is None else 0.0
+    return draw.check_near(near)
 
 
 def auto_budget(n_features: int) -> int:
@@ -217,19 +237,21 @@ def draw_masks(
     rng: np.random.Generator,
     *,
     radius: int | None = None,
+    near: float = 0.0,
     ends: bool = False,
 ) -> Masks:
     """Masks that a fit with this budget evaluates, at most ``budget`` rows.
 
-    All masks when the budget covers them; otherwise uniform complementary pairs,
-    starting with (all kept, all removed); with ``radius`` uniform on that ball, after
-    the two ends if those are asked for.
+    All masks when the budget covers them; otherwise complementary pairs, starting
+    with (all kept, all removed), uniform but for a share ``near`` of them close to the
+    input; with ``radius`` uniform on that ball, after the two ends if those are asked
+    for.
     """
     radius = draw.check_radius(radius, n_features)
     if radius is None:
         if n_features <= 30 and 1 << n_features <= budget:
             return draw.all_masks(n_features)
-        return draw.paired_masks(n_features, budget, rng)
+        return draw.mixed_masks(n_features, budget, rng, draw.check_near(near))
     if not ends:
         return draw.ball_masks(n_features, radius, budget, rng)
     both = draw.interleave_pairs(np.ones((1, n_features), dtype=bool))
@@ -246,8 +268,8 @@ def _fit_all(
     alpha: float | str,
     terms: Terms,
     radius: int | None,
+    near: float,
     ends: bool,
-    rng: np.random.Generator,
     one_output: bool,
 ) -> list[Surrogate]:
     """Fit ``values (m, n_functions, n_outputs)``: one surrogate per function."""
@@ -255,23 +277,45 @@ def _fit_all(
     radius = draw.check_radius(radius, n_features)
     flat = values.reshape(len(values), -1)
     readable = ReadableSet.of(terms, n_features, check_degree(degree))
-    fit = fit_values(masks, flat, readable, check_alpha(alpha), radius, rng)
-    if ends:
-        fit = _through_evaluated_ends(fit, masks, flat)
-    found = _surrogates(fit, masks, values, radius, one_output)
-    return [replace(s, max_degree=readable.max_degree) for s in found]
+    fit = fit_values(masks, flat, readable, check_alpha(alpha), radius, near)
+    return surrogates_of(
+        fit,
+        masks,
+        values[..., 0] if one_output else values,
+        max_degree=readable.max_degree,
+        radius=radius,
+        ends=ends,
+    )
 
 
 def surrogate_of(
     fit: Fit, masks: Masks, values: Values, *, max_degree: int, ends: bool = False
 ) -> Surrogate:
     """Return the surrogate of a fit to ``values (m,)`` or ``(m, n_outputs)``."""
-    columns = values.reshape(len(values), -1)
+    (found,) = surrogates_of(
+        fit, masks, values[:, None], max_degree=max_degree, ends=ends
+    )
+    return found
+
+
+def surrogates_of(
+    fit: Fit,
+    masks: Masks,
+    values: Values,
+    *,
+    max_degree: int,
+    radius: int | None = None,
+    ends: bool = False,
+) -> list[Surrogate]:
+    """Surrogates of a joint fit to ``values (m, n_functions)`` or ``(.., n_outputs)``.
+
+    The columns of the fit run over functions, and within them over outputs.
+    """
+    one_output = values.ndim == 2
+    columns = values.reshape(*values.shape[:2], -1)
     if ends:
-        fit = _through_evaluated_ends(fit, masks, columns)
-    rows = columns[:, None, :]
-    (found,) = _surrogates(fit, masks, rows, None, values.ndim == 1)
-    return replace(found, max_degree=max_degree)
+        fit = _through_evaluated_ends(fit, masks, columns.reshape(len(values), -1))
+    return _surrogates(fit, masks, columns, radius, one_output, max_degree)
 
 
 def fit_values(
@@ -280,13 +324,14 @@ def fit_values(
     readable: ReadableSet,
     alpha: float | None,
     radius: int | None,
-    rng: np.random.Generator,
+    near: float = 0.0,
 ) -> Fit:
     """Fit ``values (m, n_outputs)``: exactly when these are all masks."""
     rows = draw.rows_of_all(masks) if radius is None else None
     if rows is not None:
         return fit_exact(values, rows, readable, alpha)
-    return fit_sampled(masks, values, readable, alpha, radius)
+    weights = draw.near_weights(masks) if near else None
+    return fit_sampled(masks, values, readable, alpha, radius, weights)
 
 
 def check_degree(degree: object) -> int:
@@ -328,7 +373,12 @@ def _through_evaluated_ends(fit: Fit, masks: Masks, values: Floats) -> Fit:
 
 
 def _surrogates(
-    fit: Fit, masks: Masks, values: Floats, radius: int | None, one_output: bool
+    fit: Fit,
+    masks: Masks,
+    values: Floats,
+    radius: int | None,
+    one_output: bool,
+    max_degree: int,
 ) -> list[Surrogate]:
     n_functions, n_outputs = values.shape[1:]
     coef = fit.coef.reshape(len(fit.table), n_functions, n_outputs)
@@ -352,6 +402,7 @@ def _surrogates(
                 n_evaluations=len(masks),
                 alpha=fit.alpha[block][pick],
                 radius=radius,
+                max_degree=max_degree,
                 evaluated=Evaluated(masks, values[:, k, pick]),
             )
         )
