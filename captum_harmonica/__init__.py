@@ -11,5 +11,17 @@ except ImportError as error:
 del _captum_itself, _torch
 
 from captum_harmonica.attribution import Harmonica  # noqa: E402
+from captum_harmonica.variants import (  # noqa: E402
+    HarmonicaAnchor,
+    HarmonicaAnchorConstrained,
+    HarmonicaLocal,
+    LowDegree,
+)
 
-__all__ = ["Harmonica"]
+__all__ = [
+    "Harmonica",
+    "HarmonicaAnchor",
+    "HarmonicaAnchorConstrained",
+    "HarmonicaLocal",
+    "LowDegree",
+]

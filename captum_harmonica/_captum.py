@@ -19,29 +19,10 @@ def check_version(version: str) -> None:
 check_version(captum.__version__)
 
 from captum._utils.common import (  # noqa: E402  (after the version check)
-    _format_additional_forward_args,
-    _format_output,
-    _format_tensor_into_tuples,
-    _is_tuple,
-    _run_forward,
+    _format_additional_forward_args as format_args,
 )
-from captum._utils.progress import NullProgress, Progress, progress  # noqa: E402
+from captum._utils.common import _run_forward as run_forward  # noqa: E402
+from captum._utils.progress import progress  # noqa: E402
 from captum.attr._utils.attribution import PerturbationAttribution  # noqa: E402
 
-__all__ = [
-    "NullProgress",
-    "PerturbationAttribution",
-    "Progress",
-    "format_args",
-    "format_inputs",
-    "format_output",
-    "is_tuple",
-    "progress",
-    "run_forward",
-]
-
-format_args = _format_additional_forward_args
-format_inputs = _format_tensor_into_tuples
-format_output = _format_output
-is_tuple = _is_tuple
-run_forward = _run_forward
+__all__ = ["PerturbationAttribution", "format_args", "progress", "run_forward"]

@@ -10,17 +10,24 @@ import numpy as np
 import torch
 from captum.attr import KernelShap, ShapleyValueSampling
 from captum.log import log_usage
-from harmonica_core import Surrogate
-from harmonica_core.fit import draw_masks, fit_surrogates
-from harmonica_core.indices import feature_values
 
-from captum_harmonica._captum import PerturbationAttribution, format_output, is_tuple
+from captum_harmonica._captum import PerturbationAttribution
 from captum_harmonica.batch import Group, explain_batch
-from captum_harmonica.features import FeatureMap, FeatureMask
+from captum_harmonica.features import FeatureMap, FeatureMask, as_tuple
 from captum_harmonica.reuse import NotComparable, content, model_state
 from captum_harmonica.value_function import Inputs, masked_forward
+from harmonica_core import Surrogate
+from harmonica_core.estimators import ReadableSet
+from harmonica_core.fit import check_alpha, check_degree, draw_masks, fit_surrogates
+from harmonica_core.indices import check_index, feature_values
 
 Budget = int | Literal["auto"]
+
+
+def own_polynomial(surrogate: Any) -> Surrogate:
+    """Return the polynomial that explains the input: its own anchor's, or the only."""
+    found: Surrogate = getattr(surrogate, "own", surrogate)
+    return found
 
 
 @dataclass(frozen=True)
@@ -227,7 +234,8 @@ class Harmonica(KernelShap, ShapleyValueSampling):  # type: ignore[misc]
         perturbations_per_eval: int,
         show_progress: bool,
     ) -> _Explained:
-        """Evaluate and fit."""
+        """Evaluate and fit; wrong settings are refused before any model call."""
+        self._check()
         f = masked_forward(
             self.forward_func,
             inputs,
@@ -241,8 +249,14 @@ class Harmonica(KernelShap, ShapleyValueSampling):  # type: ignore[misc]
         found, joint = explain_batch(f, n_samples, title, self._fit)
         return _Explained(tuple(found), f.features, joint)
 
+    def _check(self) -> None:
+        check_degree(self.degree)
+        check_alpha(self.alpha)
+        check_index(self.index)
+
     def _fit(self, group: Group) -> list[Any]:
         """Fit one surrogate to each function of a group that shares its masks."""
+        ReadableSet.of(self.terms, group.n_features, self.degree)
         rng = np.random.default_rng(self._seed())
         masks = draw_masks(group.n_features, group.budget, rng, ends=self.ends)
         every_mask = len(masks) == 2**group.n_features
@@ -290,16 +304,17 @@ class Harmonica(KernelShap, ShapleyValueSampling):  # type: ignore[misc]
     ) -> Inputs:
         """Return the values of all features, at their input positions if asked."""
         per_function = [
-            feature_values(one, self.index).reshape(one.n_features, -1).T
+            feature_values(own_polynomial(one), self.index)
+            .reshape(one.n_features, -1)
+            .T
             for one in found.surrogates
         ]
         n_outputs = len(per_function[0])
         rows = np.concatenate(per_function).astype(np.float32)
         values = torch.from_numpy(rows)
-        tensors = inputs if isinstance(inputs, tuple) else (inputs,)
+        tensors = as_tuple(inputs)
         if not return_input_shape:
             return values.to(tensors[0].device)
         owner = torch.arange(len(found.surrogates)).repeat_interleave(n_outputs)
         spread = found.features.spread(values, owner, tensors, found.joint)
-        shaped: Inputs = format_output(is_tuple(inputs), spread)
-        return shaped
+        return spread if isinstance(inputs, tuple) else spread[0]

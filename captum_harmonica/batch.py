@@ -8,8 +8,6 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from harmonica_core import Evaluated, auto_budget
-from harmonica_core.evaluate import evaluate
 from numpy.typing import NDArray
 
 from captum_harmonica._captum import progress
@@ -19,6 +17,9 @@ from captum_harmonica.value_function import (
     as_rows,
     whole_number,
 )
+from harmonica_core import Evaluated, auto_budget
+from harmonica_core.anchored import AnchoredSurrogate
+from harmonica_core.evaluate import evaluate
 
 
 class Bar:
@@ -173,19 +174,27 @@ def on_all_features(surrogate: Any, columns: NDArray[np.int64], n_features: int)
     """Return a surrogate of some features as one of all; the others have no effect."""
     if len(columns) == n_features:
         return surrogate
-    table = np.append(columns, -1)[surrogate.table].astype(np.int32)
-    return replace(
-        surrogate,
-        n_features=n_features,
-        table=table,
-        evaluated=_with_idle_columns(surrogate.evaluated, columns, n_features),
-    )
+    changes: dict[str, Any] = {
+        "evaluated": _with_idle_columns(surrogate.evaluated, columns, n_features)
+    }
+    if isinstance(surrogate, AnchoredSurrogate):
+        # Anchors that agree in a column are equally far from every mask there.
+        anchors = np.ones((surrogate.n_anchors, n_features), dtype=bool)
+        anchors[:, columns] = surrogate.anchors
+        parts = [on_all_features(g, columns, n_features) for g in surrogate.surrogates]
+        changes |= {"anchors": anchors, "surrogates": tuple(parts)}
+    else:
+        table = np.append(columns, -1)[surrogate.table].astype(np.int32)
+        changes |= {"n_features": n_features, "table": table}
+    return replace(surrogate, **changes)
 
 
 def _with_idle_columns(
-    evaluated: Evaluated, columns: NDArray[np.int64], n_features: int
-) -> Evaluated:
+    evaluated: Evaluated | None, columns: NDArray[np.int64], n_features: int
+) -> Evaluated | None:
     """Give a feature without effect the first column: both ends stay both ends."""
+    if evaluated is None:
+        return None
     masks = np.repeat(evaluated.masks[:, :1], n_features, axis=1)
     masks[:, columns] = evaluated.masks
     return Evaluated(masks, evaluated.values)

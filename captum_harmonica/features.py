@@ -5,15 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from captum_harmonica._captum import format_inputs
-
 FeatureMask = Tensor | tuple[Tensor, ...] | None
+
+
+def as_tuple(value: Any) -> tuple[Any, ...]:
+    """Return Captum's "one or a tuple of them" as a tuple."""
+    return value if isinstance(value, tuple) else (value,)
 
 
 @dataclass(frozen=True)
@@ -112,7 +116,7 @@ def feature_map(feature_mask: FeatureMask, inputs: tuple[Tensor, ...]) -> Featur
     """
     if feature_mask is None:
         return _one_feature_per_position(inputs)
-    masks = format_inputs(feature_mask)
+    masks = as_tuple(feature_mask)
     if len(masks) != len(inputs):
         raise ValueError(
             f"got {len(masks)} feature masks for {len(inputs)} input tensors; needed "

@@ -11,16 +11,19 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from captum_harmonica._captum import format_args, format_inputs, run_forward
+from captum_harmonica._captum import format_args, run_forward
 from captum_harmonica.features import (
     FeatureMap,
     FeatureMask,
+    as_tuple,
     feature_map,
     pick_columns,
 )
 
 Inputs = Tensor | tuple[Tensor, ...]
 Masks = NDArray[np.bool_]
+
+_MASKS_AT_LEAST = 32
 
 
 def _nothing() -> None:
@@ -77,15 +80,17 @@ class MaskedForward:
 
     @property
     def masks_per_call(self) -> int:
-        """Masks whose rows fit into one forward (1 if not even one mask's do)."""
-        return max(1, self.rows_per_call // self.n_functions)
+        """Masks to hand over at once: those of one forward, or several forwards'.
+
+        Handing over single masks would cost more than a small model's forward.
+        """
+        return max(_MASKS_AT_LEAST, self.rows_per_call // self.n_functions)
 
     def n_forwards(self, n_masks: int) -> int:
-        """Number of forwards that evaluate ``n_masks`` masks."""
+        """Number of forwards for ``n_masks`` masks in steps of `masks_per_call`."""
         full, rest = divmod(n_masks, self.masks_per_call)
-        rows = self.masks_per_call * self.n_functions
-        last = -(-rest * self.n_functions // self.rows_per_call)
-        return full * -(-rows // self.rows_per_call) + last
+        steps = [self.masks_per_call] * full + [rest]
+        return sum(-(-n * self.n_functions // self.rows_per_call) for n in steps)
 
     def of(
         self, examples: NDArray[np.int64], columns: NDArray[np.int64]
@@ -201,7 +206,7 @@ def masked_forward(
 
 def as_rows(output: Any, n_rows: int) -> NDArray[np.float64]:
     """Return a forward's output as float64 ``(n_rows, n_outputs)``."""
-    if isinstance(output, torch.futures.Future):
+    if isinstance(output, torch.Future):
         raise NotImplementedError(
             "forward_func returned a Future; needed the value itself: wait for it in "
             "forward_func"
@@ -225,7 +230,7 @@ def as_rows(output: Any, n_rows: int) -> NDArray[np.float64]:
 
 
 def _checked_inputs(inputs: Inputs) -> tuple[Tensor, ...]:
-    tensors = format_inputs(inputs)
+    tensors = as_tuple(inputs)
     for j, tensor in enumerate(tensors):
         if not isinstance(tensor, Tensor):
             raise TypeError(f"input {j} is {type(tensor).__name__}; needed a tensor")
@@ -261,8 +266,7 @@ def _with_common_dtypes(
     """Return inputs and baselines, pairwise of one dtype; integers stay integers."""
     if baselines is None:
         baselines = (0,) * len(inputs)
-    elif not isinstance(baselines, tuple):
-        baselines = (baselines,)
+    baselines = as_tuple(baselines)
     if len(baselines) != len(inputs):
         raise ValueError(
             f"got {len(baselines)} baselines for {len(inputs)} input tensors; needed "

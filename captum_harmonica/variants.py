@@ -1,0 +1,241 @@
+"""The paper's other four algorithms, with the interface of `Harmonica`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+
+from captum_harmonica.attribution import Harmonica
+from captum_harmonica.batch import Group
+from harmonica_core.anchored import draw_anchors
+from harmonica_core.anchored_fit import (
+    check_consistency,
+    fit_anchored,
+    fit_constrained,
+)
+from harmonica_core.family import anchor_masks, check_anchors
+from harmonica_core.fit import draw_masks, fit_surrogates
+from harmonica_core.low_degree_fit import fit_low_degree
+from harmonica_core.masks import check_radius
+
+
+class HarmonicaLocal(Harmonica):
+    """Harmonica from masks that remove 1 to ``radius`` features.
+
+    Closer to the model near the input, further from it elsewhere.
+
+    Parameters
+    ----------
+    forward_func, degree, alpha, seed, terms, ends, index
+        As in `Harmonica`.
+    radius : int
+        Features that may be removed, at most; larger than the number of features
+        means all of them.
+
+    Examples
+    --------
+    >>> import torch
+    >>> f = lambda x: x[:, 0] * x[:, 1] + x[:, 2]
+    >>> HarmonicaLocal(f, radius=2, seed=0).attribute(torch.ones(1, 3)).shape
+    torch.Size([1, 3])
+    """
+
+    def __init__(
+        self,
+        forward_func: Callable[..., Any],
+        degree: int = 3,
+        alpha: float | Literal["auto"] = "auto",
+        seed: int | None = None,
+        *,
+        radius: int = 4,
+        **settings: Any,
+    ) -> None:
+        Harmonica.__init__(self, forward_func, degree, alpha, seed, **settings)
+        self.radius = radius
+
+    def _check(self) -> None:
+        Harmonica._check(self)
+        check_radius(self.radius, max(1, _size(self.radius)))
+
+    def _fit(self, group: Group) -> list[Any]:
+        radius = min(self.radius, group.n_features)
+        rng = np.random.default_rng(self._seed())
+        masks = draw_masks(
+            group.n_features, group.budget, rng, radius=radius, ends=self.ends
+        )
+        return fit_surrogates(
+            masks,
+            group.evaluate(masks),
+            self.degree,
+            self.alpha,
+            rng,
+            terms=self.terms,
+            radius=radius,
+            ends=self.ends,
+        )
+
+
+class HarmonicaAnchor(Harmonica):
+    """One polynomial for each of k parts of the cube; less error, less consistency.
+
+    `attribute` returns the values of the input's own polynomial; `explain` returns
+    `harmonica_core.anchored.AnchoredSurrogate` objects.
+
+    Parameters
+    ----------
+    forward_func, degree, alpha, seed, terms, ends, index
+        As in `Harmonica`.
+    anchors : int
+        k: the input itself and k - 1 masks drawn at random.
+
+    Examples
+    --------
+    >>> import torch
+    >>> f = lambda x: x[:, 0] * x[:, 1] + x[:, 2]
+    >>> (g,) = HarmonicaAnchor(f, anchors=2, seed=0).explain(torch.ones(1, 3))
+    >>> g.n_anchors
+    2
+    """
+
+    def __init__(
+        self,
+        forward_func: Callable[..., Any],
+        degree: int = 3,
+        alpha: float | Literal["auto"] = "auto",
+        seed: int | None = None,
+        *,
+        anchors: int = 3,
+        **settings: Any,
+    ) -> None:
+        Harmonica.__init__(self, forward_func, degree, alpha, seed, **settings)
+        self.anchors = anchors
+
+    def _check(self) -> None:
+        Harmonica._check(self)
+        check_anchors(self.anchors)
+
+    def _fit(self, group: Group) -> list[Any]:
+        n_features = group.n_features
+        rng = np.random.default_rng(self._seed())
+        n_anchors = min(self.anchors, 2 ** min(n_features, 30))
+        masks, n_uniform = anchor_masks(n_features, group.budget, n_anchors, rng)
+        anchors = draw_anchors(n_features, n_anchors, rng)
+        return [
+            self._fit_one(masks, values, anchors, n_uniform)
+            for values in group.evaluate(masks).swapaxes(0, 1)
+        ]
+
+    def _fit_one(self, masks: Any, values: Any, anchors: Any, n_uniform: int) -> Any:
+        return fit_anchored(
+            masks,
+            values,
+            anchors,
+            self.degree,
+            self.alpha,
+            self._seed(),
+            terms=self.terms,
+            ends=self.ends,
+            n_uniform=n_uniform,
+        )
+
+
+class HarmonicaAnchorConstrained(HarmonicaAnchor):
+    """Anchored polynomials fitted together and pulled towards their mean.
+
+    Parameters
+    ----------
+    forward_func, degree, alpha, seed, anchors, terms, ends, index
+        As in `HarmonicaAnchor`.
+    consistency : float or "auto"
+        Strength of the pull, in the units of the output: 0 leaves the anchors alone,
+        more makes the polynomials more alike; "auto" follows the output's spread.
+
+    Examples
+    --------
+    >>> import torch
+    >>> f = lambda x: x[:, 0] * x[:, 1] + x[:, 2]
+    >>> method = HarmonicaAnchorConstrained(f, anchors=2, consistency=1.0, seed=0)
+    >>> method.attribute(torch.ones(1, 3)).shape
+    torch.Size([1, 3])
+    """
+
+    def __init__(
+        self,
+        forward_func: Callable[..., Any],
+        degree: int = 3,
+        alpha: float | Literal["auto"] = "auto",
+        seed: int | None = None,
+        *,
+        anchors: int = 3,
+        consistency: float | Literal["auto"] = "auto",
+        **settings: Any,
+    ) -> None:
+        HarmonicaAnchor.__init__(
+            self, forward_func, degree, alpha, seed, anchors=anchors, **settings
+        )
+        self.consistency = consistency
+
+    def _check(self) -> None:
+        HarmonicaAnchor._check(self)
+        check_consistency(self.consistency)
+
+    def _fit_one(self, masks: Any, values: Any, anchors: Any, n_uniform: int) -> Any:
+        return fit_constrained(
+            masks,
+            values,
+            anchors,
+            self.degree,
+            self.alpha,
+            self._seed(),
+            consistency=self.consistency,
+            terms=self.terms,
+            ends=self.ends,
+            n_uniform=n_uniform,
+        )
+
+
+class LowDegree(Harmonica):
+    """Each coefficient is a sample mean; no regression, several times the samples.
+
+    Parameters
+    ----------
+    forward_func, degree, seed, ends, index
+        As in `Harmonica`.
+    alpha : "auto"
+        There is no strength to choose; it is here so that the classes can be swapped.
+
+    Examples
+    --------
+    >>> import torch
+    >>> f = lambda x: x[:, 0] * x[:, 1] + x[:, 2]
+    >>> LowDegree(f).attribute(torch.tensor([[2.0, 3.0, 1.0]]))
+    tensor([[3., 3., 1.]])
+    """
+
+    def __init__(
+        self,
+        forward_func: Callable[..., Any],
+        degree: int = 3,
+        seed: int | None = None,
+        *,
+        ends: bool = True,
+        index: str = "SV",
+    ) -> None:
+        Harmonica.__init__(
+            self, forward_func, degree, 0.0, seed, ends=ends, index=index
+        )
+
+    def _fit(self, group: Group) -> list[Any]:
+        rng = np.random.default_rng(self._seed())
+        masks = draw_masks(group.n_features, group.budget, rng, ends=self.ends)
+        return [
+            fit_low_degree(masks, values, self.degree, ends=self.ends)
+            for values in group.evaluate(masks).swapaxes(0, 1)
+        ]
+
+
+def _size(radius: object) -> int:
+    """Return a number of features that any valid radius fits into."""
+    return int(radius) if isinstance(radius, (int, np.integer)) else 1
