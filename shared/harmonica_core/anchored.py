@@ -212,6 +212,10 @@ class AnchoredSurrogate(Askable):
         """Pairs of the input's own polynomial: see `Surrogate.interaction_matrix`."""
         return self.own.interaction_matrix(index)
 
+    def to_shapiq(self, order: int = 2, index: str = "k-SII") -> Any:
+        """Return the input's own polynomial in shapiq: see `Surrogate.to_shapiq`."""
+        return self.own.to_shapiq(order, index)
+
     @cached_property
     def mean(self) -> Surrogate:
         """The polynomial ``gbar = mean_i g_i``, one for all masks."""

@@ -172,6 +172,12 @@ class Surrogate(Askable):
         """Return pairs in SHAP's layout: see `indices.interaction_matrix`."""
         return indices.interaction_matrix(self, index)
 
+    def to_shapiq(self, order: int = 2, index: str = "k-SII") -> Any:
+        """Return ``shapiq.InteractionValues``, for its network, force, upset plots."""
+        from harmonica_core.shapiq_bridge import to_shapiq
+
+        return to_shapiq(self, order, index)
+
     def output(self, k: int) -> Surrogate:
         """Return the surrogate of output ``k`` alone."""
         if self.coef.ndim == 1:
