@@ -185,3 +185,51 @@ def game_from_interactions(interactions, base, n):
         inside = [x for x in range(1 << n) if all(x >> i & 1 for i in term)]
         out[inside] += v
     return out
+
+
+def error_norm(game, explained, p, radius=None, threshold=0.1):
+    """I_p with p = inf (largest error) or "L0" (share of errors >= threshold) too."""
+    rows = ball_positions(n_features_of(game), radius)
+    gaps = [abs(game[x] - explained[x]) for x in rows]
+    if p == "L0":
+        return sum(gap >= threshold for gap in gaps) / len(gaps)
+    if p == math.inf:
+        return max(gaps)
+    return interpretation_error(game, explained, p, radius)
+
+
+def r_squared(game, explained, radius=None):
+    rows = ball_positions(n_features_of(game), radius)
+    mean = sum(game[x] for x in rows) / len(rows)
+    lost = sum((game[x] - explained[x]) ** 2 for x in rows)
+    return 1 - lost / sum((game[x] - mean) ** 2 for x in rows)
+
+
+def infidelity(game, explained, radius=None, scale=1.0):
+    """Mean squared gap between the drop that g predicts (times scale) and f's drop."""
+    rows = ball_positions(n_features_of(game), radius)
+    said = [scale * (explained[-1] - explained[x]) for x in rows]
+    true = [game[-1] - game[x] for x in rows]
+    return sum((a - b) ** 2 for a, b in zip(said, true, strict=True)) / len(rows)
+
+
+def inconsistency(game, models, owners):
+    """I_total, D_total and the bound on their sum, for k games and owners[mask]."""
+    k, size = len(models), len(game)
+    mean = sum(models) / k
+    inside = [[x for x in range(size) if owners[x] == i] for i in range(k)]
+
+    def norm(function, rows):
+        return math.sqrt(sum(function[x] ** 2 for x in rows) / size)
+
+    return (
+        sum(norm(game - models[i], inside[i]) for i in range(k)),
+        sum(math.sqrt(sum(v**2 for v in spectrum(g - mean).values())) for g in models),
+        sum(norm(game - mean, inside[i]) for i in range(k)),
+    )
+
+
+def best_of_size(game, size, largest=True):
+    """The largest (smallest) value among the masks that keep ``size`` features."""
+    members = [x for x in range(len(game)) if bin(x).count("1") == size]
+    return (max if largest else min)(game[x] for x in members)

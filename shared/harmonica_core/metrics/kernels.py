@@ -17,7 +17,7 @@ from harmonica_core import basis
 from harmonica_core._types import Floats, Masks, Table
 
 # Bytes that one block of K may take.
-_BLOCK_BYTES = 1 << 25
+_BLOCK_BYTES = 1 << 23
 
 
 class Kernel(Protocol):
@@ -84,6 +84,13 @@ class DegreeKernel:
         )
 
     def apply(self, masks: Masks, weighted: Floats) -> Floats:
+        """Sum over all terms, or over all pairs of masks if these are fewer."""
+        if self.n_terms <= len(masks):
+            terms = basis.terms_up_to(self.n_features, self.degree)
+            return TermKernel(terms).apply(masks, weighted)
+        return self.apply_by_distance(masks, weighted)
+
+    def apply_by_distance(self, masks: Masks, weighted: Floats) -> Floats:
         """Sum over all pairs, a block of rows at a time."""
         table = self.by_distance()
         signs = basis.signs(masks, np.float32)[:, :-1]
@@ -92,8 +99,8 @@ class DegreeKernel:
         for start in range(0, len(masks), step):
             # Agreements less disagreements; whole numbers, exact in float32.
             balance = signs[start : start + step] @ signs.T
-            far = ((self.n_features - balance) / 2).astype(np.int64)
-            out[start : start + step] = table[far] @ weighted
+            far = ((self.n_features - balance) / 2).astype(np.int32)
+            out[start : start + step] = table.take(far) @ weighted
         return out
 
     def pairs(self, first: Masks, second: Masks) -> Floats:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 
 from harmonica_core._types import Floats, Masks
+from harmonica_core.anchored import AnchoredSurrogate, common_terms
 from harmonica_core.estimate import Estimate
 from harmonica_core.metrics.evaluations import (
     EvaluationSet,
@@ -25,7 +26,6 @@ from harmonica_core.metrics.evaluations import (
 )
 from harmonica_core.metrics.inputs import Function
 from harmonica_core.metrics.moments import estimate
-from harmonica_core.metrics.spectrum import aligned_spectra
 from harmonica_core.surrogate import Surrogate
 
 # Masks -> number of the model that explains each, (m,).
@@ -98,8 +98,9 @@ def _distance_from_mean(
     local: Sequence[Function], predictions: Floats, known: EvaluationSet
 ) -> Estimate:
     """``D_total``: from the spectra if all are known, else by Parseval from values."""
-    if all(isinstance(g, Surrogate) for g in local):
-        spectra = np.stack(aligned_spectra(local, known.n_features))
+    polynomials = [g for g in local if isinstance(g, Surrogate)]
+    if len(polynomials) == len(local):
+        _, spectra = common_terms(polynomials)
         total = _sum_of_roots(((spectra - spectra.mean(axis=0)) ** 2).sum(axis=1))
         none = known.shaped(np.zeros_like(total))
         return Estimate(known.shaped(total), none, 0, exact=True)
@@ -115,7 +116,7 @@ def _local_models(
     models: Any, regions: Regions | None
 ) -> tuple[list[Function], Regions]:
     """Return the models and the function that says which one explains a mask."""
-    if hasattr(models, "surrogates") and hasattr(models, "nearest"):
+    if isinstance(models, AnchoredSurrogate):
         if regions is not None:
             raise ValueError("got regions, but an AnchoredSurrogate has its own")
         return list(models.surrogates), models.nearest

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from harmonica_core._types import Floats
+from harmonica_core.anchored import common_terms
 from harmonica_core.estimate import Estimate
 from harmonica_core.estimators import term_numbers
 from harmonica_core.evaluate import as_columns
@@ -53,13 +54,8 @@ def spectrum_distance(
     """
     norm = check_norm(p)
     n_features = _common_width([g, h], n_features)
-    first, second = aligned_spectra([g, h], n_features)
-    if first.shape != second.shape:
-        raise ValueError(
-            f"g has {first.shape[1]} outputs and h {second.shape[1]}; needed the same"
-        )
-    gap = np.abs(first - second)
-    value = _norm(gap, norm, tolerance)
+    first, second = _aligned([g, h], n_features)
+    value = _norm(np.abs(first - second), norm, tolerance)
     one_output = all(_is_flat(function) for function in (g, h))
     enumerated = (not isinstance(x, (Surrogate, Mapping)) for x in (g, h))
     return Estimate(
@@ -70,12 +66,25 @@ def spectrum_distance(
     )
 
 
-def aligned_spectra(functions: Sequence[Any], n_features: int) -> list[Floats]:
-    """Spectra on the same terms, each ``(n_terms, n_outputs)``."""
+def _aligned(functions: Sequence[Any], n_features: int) -> Floats:
+    """Spectra on the same terms, ``(2, n_terms, n_outputs)``."""
     found = [_polynomial(function, n_features) for function in functions]
-    if all(isinstance(function, Surrogate) for function in found):
-        return _on_common_terms(found)
-    return [_all_terms(function, n_features) for function in found]
+    n_outputs = [_n_outputs(function) for function in found]
+    if len(set(n_outputs)) > 1:
+        raise ValueError(
+            f"g has {n_outputs[0]} outputs and h {n_outputs[1]}; needed the same"
+        )
+    polynomials = [function for function in found if isinstance(function, Surrogate)]
+    if len(polynomials) == len(found):
+        return common_terms(polynomials)[1]
+    return np.stack([_all_terms(function, n_features) for function in found])
+
+
+def _n_outputs(function: Surrogate | Floats) -> int:
+    """Return the number of outputs of a surrogate or of values of all masks."""
+    if isinstance(function, Surrogate):
+        return function.n_outputs
+    return int(function.shape[1])
 
 
 def _norm(gap: Floats, norm: Norm, tolerance: float) -> Floats:
@@ -131,8 +140,10 @@ def _polynomial(function: Any, n_features: int) -> Surrogate | Floats:
     if isinstance(function, Surrogate):
         return function
     if isinstance(function, Mapping):
-        coef = np.array(list(function.values()), dtype=np.float64)
-        return Surrogate(n_features, tuple(function), coef)  # type: ignore[arg-type]
+        nothing = 0.0 * np.asarray(next(iter(function.values()), 0.0))
+        spectrum = {(): nothing, **function}
+        coef = np.array(list(spectrum.values()), dtype=np.float64)
+        return Surrogate(n_features, tuple(spectrum), coef)  # type: ignore[arg-type]
     if not is_known(function) and n_features > _MAX_ENUMERATED:
         raise ValueError(
             f"a callable of {n_features} features has no spectrum to read off; needed "
@@ -149,21 +160,3 @@ def _all_terms(function: Surrogate | Floats, n_features: int) -> Floats:
     full = np.zeros((1 << n_features, function.n_outputs))
     full[term_numbers(function.table, n_features)] = function.coef_columns
     return full
-
-
-def _on_common_terms(surrogates: Sequence[Any]) -> list[Floats]:
-    """Coefficients on the union of the surrogates' terms."""
-    width = max(g.table.shape[1] for g in surrogates)
-    tables = [
-        np.pad(g.table, ((0, 0), (0, width - g.table.shape[1])), constant_values=-1)
-        for g in surrogates
-    ]
-    if width == 0:  # constants: one empty row at most
-        return [g.coef_columns.sum(axis=0, keepdims=True) for g in surrogates]
-    union, place = np.unique(np.concatenate(tables), axis=0, return_inverse=True)
-    places = np.split(place.ravel(), np.cumsum([len(t) for t in tables])[:-1])
-    spectra = []
-    for g, rows in zip(surrogates, places, strict=True):
-        spectra.append(np.zeros((len(union), g.n_outputs)))
-        spectra[-1][rows] = g.coef_columns
-    return spectra

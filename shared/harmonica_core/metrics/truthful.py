@@ -37,8 +37,10 @@ from harmonica_core.metrics.kernels import DegreeKernel, Kernel, TermKernel
 from harmonica_core.metrics.moments import is_exact
 from harmonica_core.transform import spectrum_of_values
 
-# Pairs of masks per mask that the spread of the pair products is estimated from.
-_N_SHIFTS = 8
+# The spread of the products of pairs is estimated from this many pairs (or from all),
+# and from this many pairs per mask if that is more.
+_N_PAIRS = 1 << 13
+_PAIRS_PER_MASK = 8
 
 
 def truthful_gap(
@@ -80,7 +82,12 @@ def truthful_gap(
         value = _enumerated(known, residual, readable)
         variance = np.zeros_like(value)
     else:
-        value, variance = _sampled(known, residual, parts, _kernel(known, readable))
+        kernel = (
+            DegreeKernel(known.n_features, readable)
+            if isinstance(readable, int)
+            else TermKernel(readable)
+        )
+        value, variance = _sampled(known, residual, parts, kernel)
     return Estimate(
         known.shaped(value),
         known.shaped(np.sqrt(variance)),
@@ -118,15 +125,6 @@ def _enumerated(
     else:
         rows = term_numbers(readable, known.n_features)
     return np.asarray(squares[rows].sum(axis=0))
-
-
-def _kernel(known: EvaluationSet, readable: Table | int) -> Kernel:
-    """Sums over C: by distance for many terms, term by term for few."""
-    if not isinstance(readable, int):
-        return TermKernel(readable)
-    if basis.n_terms_up_to(known.n_features, readable) > len(known):
-        return DegreeKernel(known.n_features, readable)
-    return TermKernel(basis.terms_up_to(known.n_features, readable))
 
 
 def _sampled(
@@ -169,10 +167,11 @@ def _trace_of_square(
     rows = np.concatenate(
         [np.arange(p.rows.start, p.rows.stop) for p in parts if not p.enumerated]
     )
-    n_shifts = min(_N_SHIFTS, len(rows) - 1)
-    total = np.zeros(y.shape[1])
-    for shift in np.linspace(1, len(rows) - 1, n_shifts + 2)[1:-1].astype(int):
-        partner = np.roll(rows, -shift)
-        k = kernel.pairs(known.masks[rows], known.masks[partner])
-        total += ((y[rows] * y[partner] * k[:, None]) ** 2).sum(axis=0)
-    return total * (len(rows) - 1) / n_shifts
+    # Shifts s and -s give the same pairs.
+    n_shifts = min(len(rows) // 2, max(_PAIRS_PER_MASK, _N_PAIRS // len(rows)))
+    shifts = np.linspace(1, len(rows) // 2, n_shifts).astype(np.int64)
+    places = (np.arange(len(rows)) + shifts[:, None]) % len(rows)
+    first, partner = np.tile(rows, n_shifts), rows[places.ravel()]
+    k = kernel.pairs(known.masks[first], known.masks[partner])
+    squares = (y[first] * y[partner] * k[:, None]) ** 2
+    return np.asarray(squares.sum(axis=0) * (len(rows) - 1) / n_shifts)
