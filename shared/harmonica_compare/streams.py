@@ -1,0 +1,147 @@
+"""Tables larger than memory: read in chunks, written in parts that are never half."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from harmonica_core._types import Floats
+
+READERS = (".csv", ".csv.gz", ".parquet")
+
+
+class Source:
+    """A CSV or Parquet file of numbers, read in chunks of rows.
+
+    Parameters
+    ----------
+    path : Path
+    features : list of str, optional
+        Columns to read, in this order; None: all.
+    """
+
+    def __init__(self, path: Path, features: list[str] | None = None) -> None:
+        if not path.is_file():
+            raise ValueError(f"{path}: there is no such file")
+        if not path.name.endswith(READERS):
+            raise ValueError(f"{path}: needed a file ending in {', '.join(READERS)}")
+        self.path = path
+        names = self._names()
+        missing = [name for name in features or [] if name not in names]
+        if missing:
+            raise ValueError(
+                f"{path} has no column {', '.join(missing)}; it has {', '.join(names)}"
+            )
+        self.features = names if features is None else features
+        twice = [name for name in self.features if self.features.count(name) > 1]
+        if twice or not self.features:
+            raise ValueError(
+                f"{path}: column {twice[0]} twice; needed distinct columns"
+                if twice
+                else f"{path}: no columns; needed at least one feature"
+            )
+
+    @property
+    def _is_parquet(self) -> bool:
+        return self.path.name.endswith(".parquet")
+
+    def _names(self) -> list[str]:
+        if self._is_parquet:
+            return list(_parquet(self.path).schema_arrow.names)
+        pandas = _pandas()
+        try:
+            names = list(pandas.read_csv(self.path, nrows=0).columns)
+            with suppress(pandas.errors.EmptyDataError):
+                row = pandas.read_csv(self.path, header=None, skiprows=1, nrows=1)
+                if row.shape[1] > len(names):  # pandas would take an index from it
+                    raise ValueError("rows have more fields than the header")
+        except ValueError as error:  # pandas' own errors are ValueErrors too
+            raise ValueError(f"{self.path} can not be read: {error}") from error
+        return names
+
+    def n_rows(self) -> int | None:
+        """Return the number of rows where the file says so (Parquet), else None."""
+        return _parquet(self.path).metadata.num_rows if self._is_parquet else None
+
+    def chunks(self, size: int) -> Iterator[tuple[int, Floats]]:
+        """Yield (first row, float64 (size, n_features)); the last one is shorter."""
+        start, left = 0, np.zeros((0, len(self.features)))
+        for block in self._blocks(size):
+            left = np.concatenate([left, self._numbers(block, start + len(left))])
+            while len(left) >= size:
+                yield start, left[:size]
+                start, left = start + size, left[size:].copy()
+        if len(left):
+            yield start, left
+
+    def _blocks(self, size: int) -> Iterator[Any]:
+        if self._is_parquet:
+            file = _parquet(self.path)
+            for batch in file.iter_batches(batch_size=size, columns=self.features):
+                yield batch.to_pandas()
+            return
+        pandas = _pandas()
+        try:
+            # All columns: with usecols, pandas drops surplus fields silently.
+            with pandas.read_csv(self.path, chunksize=size) as reader:
+                yield from reader
+        except ValueError as error:
+            raise ValueError(f"{self.path} can not be read: {error}") from error
+
+    def _numbers(self, block: Any, first_row: int) -> Floats:
+        block = block[self.features]
+        words = [name for name in self.features if block[name].dtype.kind not in "biuf"]
+        if words:
+            raise ValueError(
+                f"{self.path}: column {', '.join(words)} is not a number in the "
+                f"{len(block)} rows from row {first_row}; encode it, or name the "
+                "numeric columns with --features"
+            )
+        return np.asarray(block.to_numpy(dtype=np.float64))
+
+    def mean(self, size: int) -> Floats:
+        """Return the mean of each column (missing values left out), in one pass."""
+        total, count = np.zeros(len(self.features)), np.zeros(len(self.features))
+        for _, rows in self.chunks(size):
+            total += np.nansum(rows, axis=0)
+            count += np.isfinite(rows).sum(axis=0)
+        return np.asarray(total / np.maximum(count, 1))
+
+
+def write_part(path: Path, columns: dict[str, Any]) -> None:
+    """Write a table to ``path`` (.csv or .parquet): completely, or not at all."""
+    frame = _pandas().DataFrame(columns)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    if path.suffix == ".parquet":
+        frame.to_parquet(temporary, index=False)
+    else:
+        frame.to_csv(temporary, index=False)
+    os.replace(temporary, path)
+
+
+def _pandas() -> Any:
+    try:
+        import pandas
+    except ImportError as error:
+        raise ValueError(
+            'harmonica explain needs pandas: pip install "harmonica-xai[dask]"'
+        ) from error
+    return pandas
+
+
+def _parquet(path: Path) -> Any:
+    try:
+        import pyarrow.parquet
+    except ImportError as error:
+        raise ValueError(
+            'Parquet files need pyarrow: pip install "harmonica-xai[dask]"'
+        ) from error
+    try:
+        return pyarrow.parquet.ParquetFile(path)
+    except (OSError, pyarrow.ArrowException) as error:
+        raise ValueError(f"{path} can not be read: {error}") from error
