@@ -30,9 +30,11 @@ RATIO = 2**-0.5
 N_STRENGTHS = 36  # down to 5e-6 of the largest
 
 _LOOSE = 1e-2
-_GIVE_UP, _RISES = 1.05, 2
+_IMPROVED, _RISE, _PATIENCE = 0.999, 1.05, 3
 _NOTHING_LEFT = 1e-13
+_NEARLY_EXACT = 1e-6
 _SEARCH = 0.5
+_FEW = 0.2
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,7 @@ class Part:
         """Weighted mean square ``(n_which,)`` of the residuals."""
         residual = self.rows.targets[:, which] - predicted
         weights = self.rows.weights / self.rows.weights.sum()
-        return np.einsum("t,tk,tk->k", weights, residual, residual)
+        return np.asarray(np.einsum("t,tk,tk->k", weights, residual, residual))
 
 
 @dataclass
@@ -144,7 +146,7 @@ class Choice:
 def choose(parts: list[Part], relax: Literal["auto"] | bool) -> Choice:
     """Choose the strength of each target, and whether it is refitted."""
     top = largest_alpha(parts)
-    path = follow_path(parts, top, bool(relax))
+    path = follow_path(parts, top, relax)
     return cross_validate(parts, top, path, relax)
 
 
@@ -170,11 +172,15 @@ def largest_alpha(parts: list[Part]) -> Floats:
 
 @dataclass
 class Path:
-    """The best score so far of each target, and its position on the grid."""
+    """The best score so far of each target, and its position on the grid.
+
+    ``stale`` counts the steps since the score last improved; a clear rise counts
+    twice.
+    """
 
     score: Floats
     position: Index
-    rises: Index
+    stale: Index
 
     @classmethod
     def start(cls, n_targets: int) -> Path:
@@ -182,22 +188,25 @@ class Path:
         ones = np.ones(n_targets, dtype=np.int64)
         return cls(np.full(n_targets, np.inf), ones, 0 * ones)
 
-    def record(self, step: int, score: Floats, which: Index) -> Index:
-        """Return the targets for which this step is the best."""
-        better = which[score < self.score[which]]
-        self.position[better] = step
-        self.score[which] = np.minimum(self.score[which], score)
-        worse = score > _GIVE_UP * self.score[which]
-        self.rises[which] = np.where(worse, self.rises[which] + 1, 0)
-        return better
+    def record(self, step: Index, score: Floats, which: Index) -> Index:
+        """Return those of the targets for which their step is the best."""
+        before = self.score[which]
+        better = score < before
+        self.position[which[better]] = step[better]
+        self.score[which] = np.minimum(before, score)
+        count = self.stale[which] + 1 + (score > _RISE * before)
+        self.stale[which] = np.where(score < _IMPROVED * before, 0, count)
+        return which[better]
 
     def going(self, which: Index) -> Index:
-        """Return the targets whose scores have not turned upwards."""
-        more = (self.rises[which] < _RISES) & (self.score[which] > _NOTHING_LEFT)
+        """Return the targets whose scores may still improve."""
+        more = (self.stale[which] < _PATIENCE) & (self.score[which] > _NOTHING_LEFT)
         return which[more]
 
 
-def follow_path(parts: list[Part], top: Floats, refit: bool) -> tuple[Path, Path]:
+def follow_path(
+    parts: list[Part], top: Floats, relax: Literal["auto"] | bool
+) -> tuple[Path, Path]:
     """Walk down the path and leave each target's best solution in ``part.full``.
 
     Returns
@@ -207,24 +216,39 @@ def follow_path(parts: list[Part], top: Floats, refit: bool) -> tuple[Path, Path
     """
     lasso, refitted = Path.start(len(top)), Path.start(len(top))
     kept = [_Kept(part.full) for part in parts]
-    live = np.arange(len(top))
-    both = live if refit else live[:0]
+    live = every = np.arange(len(top))
+    both = every[:0] if relax is False else every
     for step in range(1, N_STRENGTHS):
         for part in parts:
             part.full.solve(top[live] * RATIO**step, _LOOSE, live, ahead=RATIO)
-        better = lasso.record(step, _score(parts, live), live)
+        now = np.full(len(live), step)
+        better = lasso.record(now, _score(parts, live), live)
         for one in kept:
             one.store(better)
+        if relax == "auto":
+            both = both[_are_few(parts, both)]
         if step % 2:
-            refitted.record(step, _refitted_score(parts, both), both)
-        exact = refitted.score < _NOTHING_LEFT
-        live = lasso.going(live[~exact[live]])
+            refitted.record(now[: len(both)], _refitted_score(parts, both), both)
+        live = lasso.going(live[refitted.score[live] > _NOTHING_LEFT])
         both = np.intersect1d(refitted.going(both), live)
         if not len(live):
             break
     for one in kept:
         one.restore()
+    if relax is not False:
+        # Where next to nothing is left, the LASSO may have found all terms there are.
+        found = every[lasso.score < _NEARLY_EXACT]
+        refitted.record(lasso.position[found], _refitted_score(parts, found), found)
     return lasso, refitted
+
+
+def _are_few(parts: list[Part], which: Index) -> NDArray[np.bool_]:
+    """Whether the active terms are few enough for a refit to be of use."""
+    few = np.ones(len(which), dtype=bool)
+    for part in parts:
+        n_active = np.count_nonzero(part.full.coef[:, which], axis=0)
+        few &= n_active <= _FEW * len(part.rows.weights)
+    return few
 
 
 class _Kept:
@@ -232,22 +256,18 @@ class _Kept:
 
     def __init__(self, regression: Regression) -> None:
         self.regression = regression
-        self.index, self.coef = regression.index, regression.coef.copy()
+        self.index, self.coef = regression.solution()
+        self.coef = self.coef.copy()
 
     def store(self, which: Index) -> None:
-        now = self.regression
-        if now.rows is None:
-            self.coef[:, which] = now.coef[:, which]
+        index, coef = self.regression.solution()
+        if self.regression.rows is None:
+            self.coef[:, which] = coef[:, which]
         elif len(which):
-            active = np.flatnonzero(now.coef[:, 0])
-            self.index, self.coef = now.index[active], now.coef[active]
+            self.index, self.coef = index, coef.copy()
 
     def restore(self) -> None:
-        now = self.regression
-        if now.rows is None:
-            now.coef = self.coef
-        else:
-            now.restart(self.index, self.coef)
+        self.regression.restart(self.index, self.coef)
 
 
 def _score(parts: list[Part], which: Index) -> Floats:
@@ -325,7 +345,7 @@ def _start_folds(parts: list[Part]) -> None:
     """Start from the solution on all rows, which is near; it does not matter where."""
     for part in parts:
         for regression in part.trained:
-            regression.start_from(part.full)
+            regression.restart(*part.full.solution())
 
 
 def _solve_folds(parts: list[Part], alpha: Floats, which: Index) -> None:

@@ -7,8 +7,6 @@ Each target solves ``min_a 1/2 a^T G a - c^T a + alpha |a|_1`` with one shared `
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
@@ -20,13 +18,13 @@ _NEWTON_STEPS = 12
 
 
 def descend(
-    gram: NDArray[Any],
-    corr: NDArray[Any],
-    alpha: NDArray[Any],
-    start: NDArray[Any],
+    gram: Floats,
+    start: Floats,
+    slope: Floats,
+    alpha: Floats,
     tol: float,
     max_iter: int = 1000,
-) -> tuple[NDArray[Any], NDArray[Any]]:
+) -> tuple[Floats, Floats]:
     """Proximal gradient with Barzilai-Borwein steps, all targets in one product.
 
     ``a <- soft(a + s q, s alpha)`` with ``q = c - G a`` and ``s = |da|^2 / da^T G da``.
@@ -35,24 +33,22 @@ def descend(
 
     Parameters
     ----------
-    gram : (p, p)
-    corr, start : (p, K)
-    alpha : (K,)
+    gram : float64 (p, p)
+    start, slope : float64 (p, K)
+        Where to begin, and ``q`` there.
+    alpha : float64 (K,)
 
     Returns
     -------
-    coef, slope : (p, K), in the precision of the arguments
-        The solution and its ``q``.
+    coef, slope : float64 (p, K)
     """
     out, slopes = np.empty_like(start), np.empty_like(start)
-    live = np.arange(corr.shape[1])
-    coef, step = start, np.full(len(live), 0.7, dtype=corr.dtype)
-    slope = corr - gram @ coef
+    live = np.arange(start.shape[1])
+    coef, step = start, np.full(len(live), 0.7)
     for _ in range(max_iter):
         change = _proximal_change(coef, slope, step, alpha)
         bend = gram @ change
-        coef = coef + change
-        slope -= bend
+        coef, slope = coef + change, slope - bend
         going = _largest(change) > tol * alpha * step
         if not going.all():
             out[:, live], slopes[:, live] = coef, slope
@@ -67,24 +63,24 @@ def descend(
 
 
 def _proximal_change(
-    coef: NDArray[Any], slope: NDArray[Any], step: NDArray[Any], alpha: NDArray[Any]
-) -> NDArray[Any]:
+    coef: Floats, slope: Floats, step: Floats, alpha: Floats
+) -> Floats:
     """``soft(a + s q, s alpha) - a``, in place where arrays are large."""
     moved = slope * step
     moved += coef
     level = step * alpha
     moved -= np.clip(moved, -level, level)
-    change: NDArray[Any] = np.subtract(moved, coef, out=moved)
+    change: Floats = np.subtract(moved, coef, out=moved)
     return change
 
 
-def _largest(change: NDArray[Any]) -> NDArray[Any]:
+def _largest(change: Floats) -> Floats:
     """``max_j |change_jk|`` without a temporary of that size."""
     top = change.max(axis=0, initial=0.0)
     return np.asarray(np.maximum(top, -change.min(axis=0, initial=0.0)))
 
 
-def _next_step(change: NDArray[Any], bend: NDArray[Any]) -> NDArray[Any]:
+def _next_step(change: Floats, bend: Floats) -> Floats:
     """Inverse Rayleigh quotient of the last change, kept within bounds."""
     along = np.einsum("ij,ij->j", change, bend)
     length = np.einsum("ij,ij->j", change, change)
@@ -141,7 +137,8 @@ def solve(gram: Floats, corr: Floats, alpha: Floats, start: Floats) -> Floats:
     coef = start.copy()
     left = np.arange(corr.shape[1])
     for tol in (1e-3, 1e-5, 1e-7):
-        near, _ = descend(gram, corr[:, left], alpha[left], coef[:, left], tol)
+        slope = corr[:, left] - gram @ coef[:, left]
+        near, _ = descend(gram, coef[:, left], slope, alpha[left], tol)
         settled = np.zeros(len(left), dtype=bool)
         for i, k in enumerate(left):
             coef[:, k], settled[i] = newton(

@@ -26,8 +26,6 @@ from harmonica_core.correlations import Index, ParityDesign, Signs
 _ENTER = 50
 # A working set this many times larger than its active part is cut down.
 _SLACK = 4
-# Strengths (targets have unit spread) above which float32 finds the loose solution.
-_SINGLE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -131,7 +129,6 @@ class Regression:
         self.coef, self.slope = np.zeros_like(self.corr), self.corr.copy()
         self.index: Index = np.arange(len(self.corr))
         self.columns: Signs = np.zeros((0, 0), dtype=np.float32)
-        self._single: tuple[Floats, NDArray[np.float32]] | None = None
 
     @classmethod
     def growing(cls, rows: Rows) -> Regression:
@@ -157,7 +154,8 @@ class Regression:
         corr = new.astype(np.float64) @ centred / self.total
         self.corr = np.concatenate([self.corr, corr])
         self.coef = np.concatenate([self.coef, np.zeros_like(corr)])
-        self.slope = np.concatenate([self.slope, np.zeros_like(corr)])
+        slope = corr - cross[:, : len(self.slope)] @ self.coef[: len(self.slope)]
+        self.slope = np.concatenate([self.slope, slope])
         self.index = np.concatenate([self.index, index])
 
     def keep(self, which: Index) -> None:
@@ -166,19 +164,20 @@ class Regression:
         for name in ("columns", "column_means", "corr", "coef", "slope", "index"):
             setattr(self, name, getattr(self, name)[which])
 
-    def start_from(self, other: Regression) -> None:
-        """Take another regression's solution as the start of the next one."""
-        if self.rows is None:
-            self.coef = other.coef.copy()
-        else:
-            active = np.flatnonzero(other.coef.any(axis=1))
-            self.restart(other.index[active], other.coef[active])
-
     def restart(self, index: Index, coef: Floats) -> None:
-        """Make ``index`` the working set, with the given coefficients."""
-        self.keep(np.zeros(0, dtype=np.int64))
-        self.add(index)
+        """Start the next solution from ``coef`` on the terms ``index``."""
+        if self.rows is not None:
+            self.keep(np.zeros(0, dtype=np.int64))
+            self.add(index)
         self.coef = coef.copy()
+        self.slope = self.corr - self.gram @ self.coef
+
+    def solution(self) -> tuple[Index, Floats]:
+        """Terms and coefficients of the latest solution, as `restart` takes them."""
+        if self.rows is None:
+            return self.index, self.coef
+        active = np.flatnonzero(self.coef[:, 0])
+        return self.index[active], self.coef[active]
 
     def mean_square(self, which: Index) -> Floats:
         """Mean square ``|y|^2 - a^T (c + q)`` of the residuals of ``which``."""
@@ -234,30 +233,14 @@ class Regression:
         self.add(wanted)
 
     def _solve_working_set(self, alpha: Floats, tol: float, which: Index) -> None:
-        """Single precision is enough for a loose solution at a strength not small."""
-        if tol == 0:
-            corr, start = self.corr[:, which], self.coef[:, which]
-            coef = kernels.solve(self.gram, corr, alpha, start)
-            self.coef[:, which], self.slope[:, which] = coef, corr - self.gram @ coef
-            return
-        large = alpha > _SINGLE
-        for group, gram in ((large, self.single), (~large, self.gram)):
-            if group.any():
-                mine = which[group]
-                self.coef[:, mine], self.slope[:, mine] = kernels.descend(
-                    gram,
-                    self.corr[:, mine].astype(gram.dtype),
-                    alpha[group].astype(gram.dtype),
-                    self.coef[:, mine].astype(gram.dtype),
-                    tol,
-                )
-
-    @property
-    def single(self) -> NDArray[np.float32]:
-        """The Gram matrix in single precision, kept until the working set changes."""
-        if self._single is None or self._single[0] is not self.gram:
-            self._single = (self.gram, self.gram.astype(np.float32))
-        return self._single[1]
+        some = which if len(which) < self.coef.shape[1] else slice(None)
+        coef, slope = self.coef[:, some], self.slope[:, some]
+        if tol > 0:
+            coef, slope = kernels.descend(self.gram, coef, slope, alpha, tol)
+        else:
+            coef = kernels.solve(self.gram, self.corr[:, some], alpha, coef)
+            slope = self.corr[:, some] - self.gram @ coef
+        self.coef[:, some], self.slope[:, some] = coef, slope
 
     def refitted_mean_square(self, which: Index) -> Floats:
         """Mean square after least squares on the supports of targets ``which``."""

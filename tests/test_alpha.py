@@ -1,0 +1,85 @@
+"""The chosen strength against scikit-learn's, and the honesty of held-out values."""
+
+import numpy as np
+import pytest
+from harmonica_core import alpha, basis
+from harmonica_core.lasso import Split, fit_sparse
+from sklearn.linear_model import LassoCV
+
+from tests.test_lasso import draw_pairs, network, predict
+
+
+def game(seed, n_features=10, decay=0.45):
+    """A dense function whose spectrum decays with the size of the terms."""
+    rng = np.random.default_rng(seed)
+    table = basis.terms_up_to(n_features, 6)
+    sizes = basis.term_sizes(table)
+    coef = rng.laplace(size=len(table)) * decay**sizes
+    return lambda masks: basis.predict(masks, table, coef[:, None])
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("n_masks", [200, 600])
+def test_error_is_that_of_a_fine_cross_validated_path(seed, n_masks):
+    function = game(seed)
+    rng = np.random.default_rng(seed)
+    masks, fresh = draw_pairs(10, n_masks, rng), draw_pairs(10, 2000, rng)
+    fit = fit_sparse(masks, function(masks), 3)
+    table = basis.terms_up_to(10, 3)[1:]
+    peer = LassoCV(cv=5, eps=1e-4, alphas=60, max_iter=20_000)
+    peer.fit(basis.design(masks, table), function(masks)[:, 0])
+    truth = function(fresh)[:, 0]
+    ours = np.sqrt(np.mean((truth - predict(fit, fresh)[:, 0]) ** 2))
+    theirs = np.sqrt(np.mean((truth - peer.predict(basis.design(fresh, table))) ** 2))
+    assert ours < 1.03 * theirs
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_held_out_error_is_the_error_on_fresh_masks(seed):
+    function = game(seed)
+    rng = np.random.default_rng(seed)
+    masks, fresh = draw_pairs(10, 600, rng), draw_pairs(10, 4000, rng)
+    fit = fit_sparse(masks, function(masks), 3)
+    claimed = np.sqrt(np.mean((function(masks) - fit.held_out) ** 2))
+    true = np.sqrt(np.mean((function(fresh) - predict(fit, fresh)) ** 2))
+    assert 0.9 < claimed / true < 1.25
+
+
+def test_held_out_predictions_have_not_seen_their_own_pair():
+    rng = np.random.default_rng(0)
+    masks = draw_pairs(8, 100, rng)
+    values = network(8, rng)(masks)
+    changed = values.copy()
+    changed[20:22] += [[0.3], [-0.4]]
+    before = fit_sparse(masks, values, 2, 0.01).held_out
+    after = fit_sparse(masks, changed, 2, 0.01).held_out
+    np.testing.assert_allclose(after[20:22], before[20:22], atol=1e-3)
+    others = np.delete(np.abs(after - before), [20, 21])
+    assert np.median(others) > 1e-3
+
+
+def test_complementary_masks_share_a_fold():
+    masks = draw_pairs(6, 60, np.random.default_rng(0))
+    rows = Split.of(masks, basis.terms_up_to(6, 2)[1:], None).rows(np.zeros((60, 1)))
+    assert len(rows) == 2
+    part = alpha.Part.of(rows[0], dense=True)
+    assert sorted(np.concatenate(part.folds)) == list(range(30))
+    assert {len(fold) for fold in part.folds} == {6}
+
+
+def test_downhill_stops_between_two_worse_neighbours():
+    errors = np.full((8, 3), np.inf)
+    errors[4] = 1.0
+    assert alpha._next_position(errors).tolist() == [3, 3, 3]
+    errors[3] = [2.0, 0.5, 2.0]
+    assert alpha._next_position(errors).tolist() == [5, 2, 5]
+    errors[5] = 3.0
+    assert alpha._next_position(errors).tolist() == [0, 2, 0]
+
+
+def test_score_charges_for_active_terms():
+    shares = np.array([0.0, 0.4, 0.79, 0.8, 1.2])
+    slack = alpha._slack(shares)
+    np.testing.assert_allclose(slack[:2], [1.0, 0.6 * 0.5])
+    assert (np.diff(slack) <= 0).all()
+    assert slack[-1] > 0

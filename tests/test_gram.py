@@ -1,0 +1,78 @@
+"""The kernels on a Gram matrix against the optimality conditions."""
+
+import numpy as np
+import pytest
+from harmonica_core import gram
+
+
+def problem(rows, n_terms, n_targets, seed=0):
+    rng = np.random.default_rng(seed)
+    columns = rng.choice([-1.0, 1.0], size=(rows, n_terms))
+    targets = columns[:, :5] @ rng.normal(size=(5, n_targets))
+    targets += 0.5 * rng.normal(size=targets.shape)
+    return columns.T @ columns / rows, columns.T @ targets / rows
+
+
+def violation(matrix, corr, alpha, coef):
+    """Largest breach of ``q = alpha sign(a)`` or ``|q| <= alpha``."""
+    slope = corr - matrix @ coef
+    on = np.abs(slope - alpha * np.sign(coef)) * (coef != 0)
+    off = np.maximum(np.abs(slope) - alpha, 0) * (coef == 0)
+    return np.maximum(on, off).max(axis=0)
+
+
+@pytest.mark.parametrize("rows", [60, 200])
+def test_solutions_are_exact(rows):
+    matrix, corr = problem(rows, 80, 4)
+    alpha = np.array([0.02, 0.05, 0.1, 0.3])
+    coef = gram.solve(matrix, corr, alpha, np.zeros_like(corr))
+    assert violation(matrix, corr, alpha, coef).max() < 1e-12
+    assert (np.count_nonzero(coef, axis=0) > 0).all()
+
+
+def test_descent_reaches_its_tolerance_and_returns_its_slope():
+    matrix, corr = problem(200, 80, 6)
+    alpha = np.full(6, 0.05)
+    coef, slope = gram.descend(matrix, corr, alpha, np.zeros_like(corr), 1e-4)
+    np.testing.assert_allclose(slope, corr - matrix @ coef, atol=1e-12)
+    assert violation(matrix, corr, alpha, coef).max() < 1e-3 * 0.05
+
+
+def test_descent_of_a_target_ignores_the_others():
+    matrix, corr = problem(200, 80, 6)
+    alpha = np.geomspace(0.2, 0.005, 6)
+    together, _ = gram.descend(matrix, corr, alpha, np.zeros_like(corr), 1e-2)
+    for k in range(6):
+        alone, _ = gram.descend(
+            matrix, corr[:, [k]], alpha[[k]], np.zeros((80, 1)), 1e-2
+        )
+        np.testing.assert_allclose(together[:, [k]], alone, atol=1e-12)
+
+
+def test_newton_says_when_it_did_not_settle():
+    singular = np.ones((3, 3))
+    start = np.zeros(3)
+    coef, done = gram.newton(singular, np.ones(3), 0.1, start)
+    assert not done
+    assert coef is start
+
+
+def test_refit_prunes_what_least_squares_finds_to_be_zero():
+    matrix, _ = problem(200, 20, 1)
+    truth = np.zeros((20, 1))
+    truth[[2, 7]] = [[1.5], [-0.2]]
+    support = np.zeros((20, 1))
+    support[[2, 7, 11]] = 1.0
+    refit = gram.least_squares(matrix, matrix @ truth, support)
+    assert np.flatnonzero(refit).tolist() == [2, 7]
+    np.testing.assert_allclose(refit, truth, atol=1e-12)
+
+
+def test_explained_by_support_is_the_quadratic_form():
+    matrix, corr = problem(200, 20, 2)
+    support = np.zeros((20, 2))
+    support[[1, 4], 0] = 1.0
+    block = matrix[np.ix_([1, 4], [1, 4])]
+    want = corr[[1, 4], 0] @ np.linalg.solve(block, corr[[1, 4], 0])
+    found = gram.explained_by_support(matrix, corr, support)
+    np.testing.assert_allclose(found, [want, 0.0])
