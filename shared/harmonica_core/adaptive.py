@@ -27,6 +27,7 @@ INTERPOLANTS = ((1.0,), (0.5, 4.0))
 _MAX_TERMS = 1 << 17
 # Rows of one interpolant, and rows times outputs; beyond, the sparse fit stands alone.
 _MAX_ROWS, _MAX_WORK = 2100, 1 << 15
+_MAX_FEATURES = 64
 # Terms are dropped while together they stay below this share of the error.
 _NEGLIGIBLE = 0.05
 _SMALL_WEIGHT = 1e-6
@@ -130,8 +131,9 @@ def fit_adaptive(
     """
     sparse = fit_sparse(masks, values, degree, weights=weights)
     rows = _Rows.of(masks, weights)
-    n_outputs = values.shape[1]
-    if len(rows.signs) > _MAX_ROWS or len(rows.signs) * n_outputs > _MAX_WORK:
+    n_features, n_outputs = masks.shape[1], values.shape[1]
+    work = len(rows.signs) * n_outputs
+    if n_features > _MAX_FEATURES or len(rows.signs) > _MAX_ROWS or work > _MAX_WORK:
         return _sparse_alone(sparse, len(rows.parities))
     table = _candidate_terms(masks.shape[1], degree)
     coef = np.zeros((len(table), n_outputs))

@@ -17,7 +17,13 @@ from harmonica_core.constrained import fit_cells
 from harmonica_core.ends import through_ends
 from harmonica_core.error import stated_error
 from harmonica_core.estimate import Estimate
-from harmonica_core.estimators import Fit, ReadableSet, Terms, with_empty_term
+from harmonica_core.estimators import (
+    FEWEST_MASKS,
+    Fit,
+    ReadableSet,
+    Terms,
+    with_empty_term,
+)
 from harmonica_core.evaluate import Evaluated, check_values
 from harmonica_core.fit import check_alpha, check_degree, fit_values
 from harmonica_core.lasso import fit_sparse
@@ -25,8 +31,6 @@ from harmonica_core.surrogate import Surrogate
 
 Fitter = Callable[..., AnchoredSurrogate]
 
-# A cell with fewer masks can not be cross-validated; it takes the fit to all masks.
-FEWEST_MASKS = 2 * N_FOLDS
 _AUTO_CONSISTENCY = 0.2
 
 

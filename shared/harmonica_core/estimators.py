@@ -17,6 +17,10 @@ from harmonica_core.estimate import Estimate
 from harmonica_core.lasso import SparseFit, fit_sparse
 from harmonica_core.masks import ball_size
 
+# Fewer masks than these support nothing but their mean: each fold of a
+# cross-validation needs a pair to be left out and a few to learn from.
+FEWEST_MASKS = 12
+
 Terms: TypeAlias = Literal["auto"] | Iterable[Sequence[int]] | None
 
 
@@ -152,6 +156,8 @@ def fit_sampled(
     weights: Floats | None = None,
 ) -> Fit:
     """Fit C to sampled masks, and state the error from held-out predictions."""
+    if len(masks) < FEWEST_MASKS:
+        return fit_constant(values)
     found: SparseFit | AdaptiveFit
     if readable.grows and alpha is None and radius is None:
         found = fit_adaptive(masks, values, readable.degree, weights=weights)
@@ -167,6 +173,20 @@ def fit_sampled(
     return Fit(
         table, coef, found.alpha, Estimate(value, se, len(masks)), found.held_out
     )
+
+
+def fit_constant(values: Floats) -> Fit:
+    """Return the mean of ``values (m, n_outputs)``, all that a few masks support."""
+    m = len(values)
+    mean = values.mean(axis=0)
+    held_out = mean - (values - mean) / max(m - 1, 1)  # the mean of the other rows
+    square = (values - held_out) ** 2
+    value = np.sqrt(square.mean(axis=0))
+    spread = square.std(axis=0) / np.sqrt(max(m - 1, 1))
+    se = np.divide(spread, 2 * value, out=np.zeros_like(value), where=value > 0)
+    table = np.empty((1, 0), dtype=np.int32)
+    error = Estimate(value, se, m)
+    return Fit(table, mean[None, :], np.zeros(len(mean)), error, held_out)
 
 
 def population(n_features: int, radius: int | None) -> float:

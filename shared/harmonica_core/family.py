@@ -41,9 +41,10 @@ def harmonica(
 ) -> Surrogate:
     """Harmonica: the LASSO on terms up to ``degree`` from uniform masks.
 
-    The same as `fit_surrogate`, which describes the parameters and the options. The
-    published strength is ``alpha=0.01``.
+    The same as `fit_surrogate` with ``terms=None``; it describes the parameters and
+    the options. The published strength is ``alpha=0.01``.
     """
+    options = {"terms": None, **options}
     return fit_surrogate(
         value_function, n_features, degree, budget, alpha, seed, **options
     )
@@ -75,6 +76,7 @@ def harmonica_local(
     n_features = check_feature_count(n_features)
     if isinstance(radius, (int, np.integer)) and radius > n_features:
         radius = n_features
+    options = {"terms": None, **options}
     return fit_surrogate(
         value_function,
         n_features,

@@ -36,7 +36,7 @@ def fit_surrogate(
     seed: int | np.random.Generator | None = 0,
     *,
     batch_size: int | BatchSize = 1024,
-    terms: Terms = None,
+    terms: Terms = "auto",
     radius: int | None = None,
     near: float | Literal["auto"] = "auto",
     ends: bool = False,
@@ -71,9 +71,11 @@ def fit_surrogate(
         Masks per call of ``value_function``; changes nothing else. Halved where
         memory runs out; a `BatchSize` object carries that on to the next fit.
     terms : "auto", iterable of tuples, or None
-        None: all terms up to ``degree``. Tuples: these terms *instead* (the empty term
-        is always there). "auto": all terms up to ``degree`` plus the higher-order
-        terms that the samples support.
+        "auto": all terms up to ``degree`` plus the higher-order terms that the samples
+        support (for up to 64 features and 4,200 masks; it costs seconds, and is worth
+        them wherever the model costs more). None: all terms up to ``degree`` and no
+        other, which costs milliseconds. Tuples: exactly these terms (the empty term is
+        always there).
     radius : int, optional
         Fit on masks with 1 to ``radius`` features removed instead of on all masks.
     near : float or "auto"

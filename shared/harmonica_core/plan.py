@@ -9,11 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harmonica_core._types import Masks, Values
+from harmonica_core.estimators import FEWEST_MASKS
 from harmonica_core.evaluate import EvaluationTimeout
 from harmonica_core.masks import are_paired, pair_numbers, rows_of_all
-
-# Below this a sparse fit has no rows left to hold out.
-FEWEST_MASKS = 10
 
 
 def evaluate_plan(

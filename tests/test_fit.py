@@ -1,0 +1,334 @@
+"""From a function of masks to a surrogate: what must hold whatever the function."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harmonica_core import (
+    Surrogate,
+    auto_budget,
+    basis,
+    draw_masks,
+    fit_surrogate,
+    fit_surrogates,
+)
+from harmonica_core import masks as draw
+
+
+def signs(masks):
+    return np.where(masks, 1.0, -1.0)
+
+
+def f1(masks):
+    a, b, c = signs(masks)[:, :3].T
+    return a / 2 - b / 3 + c / 4
+
+
+def f2(masks):
+    a, b, c = signs(masks)[:, :3].T
+    return f1(masks) - a * b / 5 + a * c / 6 - b * c / 7
+
+
+def f3(masks):
+    a, b, c = signs(masks)[:, :3].T
+    return f2(masks) + a * b * c / 8
+
+
+def smooth(masks):
+    """A function with all degrees, the small ones largest."""
+    # A sum, not a matrix product: those bits may depend on the batch.
+    x = (signs(masks) / np.arange(1, masks.shape[1] + 1)).sum(axis=1)
+    return np.tanh(x) + 0.1 * np.sin(3 * x)
+
+
+def sparse_polynomial(n, n_terms, rng):
+    terms = set()
+    while len(terms) < n_terms:
+        size = int(rng.integers(1, 4))
+        terms.add(tuple(sorted(rng.choice(n, size, replace=False).tolist())))
+    coef = rng.choice([-1, 1], n_terms) * rng.uniform(0.2, 1.0, n_terms)
+    return Surrogate(n, [(), *sorted(terms)], np.append(0.7, coef))
+
+
+@pytest.mark.parametrize("f, degree", [(f1, 1), (f2, 2), (f3, 3)])
+@pytest.mark.parametrize("n, budget", [(3, "auto"), (12, 300)])
+def test_the_papers_polynomials_are_recovered_exactly(f, degree, n, budget):
+    g = fit_surrogate(f, n, degree=degree, budget=budget, terms=None)
+    masks = draw.uniform_draws(n, 200, np.random.default_rng(1))
+    np.testing.assert_allclose(g(masks), f(masks), atol=1e-9)
+    assert g.error.value == pytest.approx(0, abs=1e-8)
+    assert {len(term) for term in g.terms} <= set(range(degree + 1))
+    assert g.degree == degree
+
+
+def test_the_papers_table_for_f3_with_the_sign_put_right():
+    g = fit_surrogate(f3, 3)
+    assert g([[False, True, False]])[0] == pytest.approx(-0.449, abs=5e-4)
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_sparse_polynomials_are_recovered_from_1000_masks(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(20, 41))
+    truth = sparse_polynomial(n, 30, rng)
+    g = fit_surrogate(truth, n, budget=1000, seed=seed, terms=None)
+    assert set(g.terms) == set(truth.terms)
+    for term, coef in truth.spectrum.items():
+        assert g.spectrum[term] == pytest.approx(coef, abs=1e-6)
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    scale=st.sampled_from([1e-6, 0.1, -3.0, 1e6]),
+    shift=st.sampled_from([0.0, -2.0, 1e3]),
+    n=st.sampled_from([4, 11]),
+)
+def test_scaling_and_shifting_the_function(scale, shift, n):
+    shift *= abs(scale)
+    g = fit_surrogate(smooth, n, budget=200)
+    h = fit_surrogate(lambda m: scale * smooth(m) + shift, n, budget=200)
+    masks = draw.uniform_draws(n, 100, np.random.default_rng(0))
+    spread = abs(scale) * np.std(g(masks))
+    np.testing.assert_allclose(
+        h(masks), scale * g(masks) + shift, atol=1e-5 * spread, rtol=0
+    )
+    assert h.error.value == pytest.approx(abs(scale) * g.error.value, rel=1e-3)
+    assert len(h.terms) > 1  # no all-zero answer
+
+
+@settings(max_examples=10, deadline=None)
+@given(seed=st.integers(0, 99), n=st.sampled_from([5, 11]))
+def test_permuting_the_features_permutes_the_result(seed, n):
+    rng = np.random.default_rng(seed)
+    masks = draw_masks(n, 200, rng)
+    order = rng.permutation(n)
+    (g,) = fit_surrogates(masks, smooth(masks)[:, None])
+    (h,) = fit_surrogates(masks[:, order], smooth(masks)[:, None])
+    tests = draw.uniform_draws(n, 50, rng)
+    np.testing.assert_allclose(h(tests[:, order]), g(tests), atol=1e-6)
+
+
+@pytest.mark.parametrize("n", [6, 12])
+@pytest.mark.parametrize("terms", [None, "auto"])
+def test_batch_size_and_seed(n, terms):
+    settings = dict(budget=300, terms=terms)
+    whole = fit_surrogate(smooth, n, batch_size=1000, **settings)
+    for batch_size in (1, 7, 300):
+        again = fit_surrogate(smooth, n, batch_size=batch_size, **settings)
+        assert again.terms == whole.terms
+        assert again.coef.tobytes() == whole.coef.tobytes()
+        assert again.error.value == whole.error.value
+    if n == 12:
+        other = fit_surrogate(smooth, n, seed=1, **settings)
+        assert other.coef.tobytes() != whole.coef.tobytes()
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 14])
+@pytest.mark.parametrize("terms", [None, "auto"])
+def test_a_constant_gives_a_constant_without_error(n, terms):
+    g = fit_surrogate(lambda m: np.full(len(m), 3.25), n, budget=100, terms=terms)
+    assert g.terms == ((),)
+    assert g.base_value == g.full_value == 3.25
+    assert g.error.value == 0
+    assert (g.shapley_values() == 0).all()
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_very_few_features_are_exact(n):
+    values = np.random.default_rng(0).normal(size=2**n)
+    g = fit_surrogate(lambda m: values[draw.mask_numbers(m)], n)
+    np.testing.assert_allclose(g(draw.all_masks(n)), values, atol=1e-15)
+    assert g.n_evaluations == 2**n and g.error.exact
+
+
+@pytest.mark.parametrize("budget", [2, 3, 4, 10, 50])
+@pytest.mark.parametrize("terms", [None, "auto"])
+@pytest.mark.parametrize("ends", [False, True])
+def test_a_budget_below_the_number_of_terms(budget, terms, ends):
+    calls = []
+
+    def f(masks):
+        calls.append(len(masks))
+        return smooth(masks)
+
+    g = fit_surrogate(f, 20, budget=budget, terms=terms, ends=ends)
+    assert sum(calls) == g.n_evaluations <= budget
+    assert np.isfinite(g.coef).all()
+    if ends:
+        full = np.ones((1, 20), bool)
+        assert g.full_value == pytest.approx(smooth(full)[0])
+        assert g.base_value == pytest.approx(smooth(~full)[0])
+
+
+@pytest.mark.parametrize("n", [5, 11])
+@pytest.mark.parametrize("terms", [None, "auto"])
+def test_several_outputs_equal_separate_fits(n, terms):
+    def both(masks):
+        wide = np.stack([smooth(masks), 1e3 * f3(masks), np.ones(len(masks))])
+        return wide.T
+
+    together = fit_surrogate(both, n, budget=200, terms=terms)
+    assert together.n_evaluations <= 200
+    for k in range(3):
+        alone = fit_surrogate(lambda m, k=k: both(m)[:, k], n, budget=200, terms=terms)
+        part = together.output(k)
+        assert set(part.terms) == set(alone.terms)
+        for term, coef in alone.spectrum.items():
+            assert part.spectrum[term] == pytest.approx(coef, abs=1e-7)
+        assert part.error.value == pytest.approx(alone.error.value, abs=1e-7)
+
+
+def test_user_given_terms_are_the_readable_set():
+    terms = [*basis.terms_of(basis.terms_up_to(12, 2)), (1, 4, 7, 9)]
+
+    def f(masks):
+        x = signs(masks)
+        return x[:, 0] - x[:, 1] * x[:, 2] + x[:, [1, 4, 7, 9]].prod(axis=1) / 2
+
+    g = fit_surrogate(f, 12, budget=400, terms=terms)
+    assert set(g.terms) - {()} == {(0,), (1, 2), (1, 4, 7, 9)}
+    assert g.spectrum[(1, 4, 7, 9)] == pytest.approx(0.5)
+
+
+def test_a_given_alpha_is_scikit_learns():
+    from sklearn.linear_model import Lasso
+
+    masks = draw_masks(11, 400, np.random.default_rng(0))
+    (g,) = fit_surrogates(masks, smooth(masks)[:, None], alpha=0.01, terms=None)
+    design = basis.design(masks, basis.terms_up_to(11, 3)[1:])
+    peer = Lasso(alpha=0.01, tol=1e-10, max_iter=100_000).fit(design, smooth(masks))
+    np.testing.assert_allclose(g(masks), peer.predict(design), atol=1e-5)
+
+
+def test_all_masks_with_a_given_alpha_are_soft_thresholded():
+    g = fit_surrogate(f3, 3, alpha=0.2)
+    assert g.spectrum[(0,)] == pytest.approx(0.3)
+    assert (0, 1) not in g.spectrum
+    true = np.sqrt(np.mean((g(draw.all_masks(3)) - f3(draw.all_masks(3))) ** 2))
+    assert g.error.value == pytest.approx(true)
+
+
+def test_a_local_fit_is_better_near_the_input():
+    n = 14
+    near = draw.ball_draws(n, 2, 500, np.random.default_rng(9))
+    wide = fit_surrogate(smooth, n, degree=1, budget=300, terms=None)
+    local = fit_surrogate(smooth, n, degree=1, budget=300, radius=2, terms=None)
+    assert local.radius == 2
+
+    def rmse(g):
+        return np.sqrt(np.mean((g(near) - smooth(near)) ** 2))
+
+    assert rmse(local) < 0.5 * rmse(wide)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 10, 16, 50, 200, 1000])
+def test_auto_budget_is_sensible(n):
+    assert 2 <= auto_budget(n) <= min(2**n, 25_000)
+    assert auto_budget(n) >= min(2**n, 1000)
+
+
+@pytest.mark.parametrize(
+    "change, error, message",
+    [
+        (dict(value_function=3), TypeError, "needed a callable"),
+        (dict(n_features=0), ValueError, "at least 1 feature"),
+        (dict(n_features=-2), ValueError, "at least 1 feature"),
+        (dict(n_features=2.5), ValueError, "whole number"),
+        (dict(budget=1), ValueError, "too small"),
+        (dict(budget="many"), ValueError, "whole number"),
+        (dict(degree=0), ValueError, "at least 1"),
+        (dict(degree="3"), ValueError, "whole number"),
+        (dict(alpha=-1), ValueError, "finite number >= 0"),
+        (dict(alpha="big"), ValueError, "number >= 0"),
+        (dict(terms=[(0, 99)]), ValueError, "outside 0 to 11"),
+        (dict(terms="all"), ValueError, 'needed "auto"'),
+        (dict(radius=0), ValueError, "needed 1 <= radius"),
+        (dict(batch_size=0), ValueError, "at least 1"),
+        (dict(feature_names=["a"]), ValueError, "needed 12"),
+    ],
+)
+def test_bad_arguments_are_refused(change, error, message):
+    good = dict(value_function=smooth, n_features=12, budget=50)
+    with pytest.raises(error, match=message):
+        fit_surrogate(**{**good, **change})
+
+
+@pytest.mark.parametrize(
+    "f, error, message",
+    [
+        (lambda m: np.where(m[:, 0], 1.0, np.nan), ValueError, "infinity for 25 of 50"),
+        (
+            lambda m: np.full(len(m), np.inf),
+            ValueError,
+            "first for the mask that keeps",
+        ),
+        (lambda m: np.zeros(len(m) + 1), ValueError, "one row per mask"),
+        (lambda m: np.zeros((len(m), 0)), ValueError, "at least one column"),
+        (lambda m: np.zeros((len(m), 2, 2)), ValueError, "one row per mask"),
+        (lambda m: np.zeros(len(m), complex), TypeError, "real numbers"),
+        (lambda m: np.array(["a"] * len(m)), TypeError, "real numbers"),
+        (lambda m: np.full(len(m), None), TypeError, "real numbers"),
+    ],
+)
+def test_bad_values_are_refused(f, error, message):
+    with pytest.raises(error, match=message):
+        fit_surrogate(f, 12, budget=50)
+
+
+def test_a_model_exception_passes_with_a_note_and_loses_nothing():
+    seen = []
+
+    def flaky(masks):
+        if len(seen) == 3:
+            raise RuntimeError("the endpoint is down")
+        seen.append(masks)
+        return smooth(masks)
+
+    with pytest.raises(RuntimeError, match="endpoint is down") as caught:
+        fit_surrogate(flaky, 12, budget=100, batch_size=10)
+    assert "raised for masks 30 to 39 of 100" in caught.value.__notes__[0]
+    assert len(caught.value.evaluated) == 30
+
+    calls = []
+
+    def counted(masks):
+        calls.append(len(masks))
+        return smooth(masks)
+
+    resumed = fit_surrogate(
+        counted, 12, budget=100, batch_size=10, known=caught.value.evaluated
+    )
+    assert sum(calls) == 70
+    whole = fit_surrogate(smooth, 12, budget=100)
+    assert resumed.coef.tobytes() == whole.coef.tobytes()
+
+
+games = os.environ.get("HARMONICA_GAMES")
+
+
+@pytest.mark.skipif(not games, reason="HARMONICA_GAMES names no folder of games")
+def test_auto_alpha_on_real_games():
+    """Never 2% worse than the published alpha = 0.01, 15% better on average."""
+    ratios = []
+    for path in sorted(Path(games).glob("*.npz")):
+        for values in np.load(path)["values"][:4]:
+            n = len(values).bit_length() - 1
+
+            def f(masks, values=values):
+                return values[draw.mask_numbers(masks)]
+
+            masks = draw.all_masks(n)
+            error = [
+                np.sqrt(np.mean((g(masks) - values) ** 2))
+                for g in (
+                    fit_surrogate(f, n, budget=1000, terms=None),
+                    fit_surrogate(f, n, budget=1000, terms=None, alpha=0.01),
+                )
+            ]
+            ratios.append(error[0] / error[1])
+    assert max(ratios) <= 1.02
+    assert np.exp(np.mean(np.log(ratios))) <= 0.85
