@@ -16,8 +16,6 @@ from harmonica_compare.runner import Plan, count_cells, radius_name, run_plan, v
 from harmonica_compare.tasks import TASKS, TaskError, TaskOptions
 from harmonica_core import registry
 
-HELP = "compare explanation methods at equal model evaluations"
-
 # What the default run leaves out: ProxySPEX alone takes longer than all the others.
 _SLOW = ("proxyspex",)
 _RADII = "1,2,4,8,16,32,inf"

@@ -169,35 +169,32 @@ def shapiq_index(case: Case, f: Counted, seed: int, name: str, **kw: Any) -> Exp
     return from_attributions(scores, base, n_features=case.n_features)
 
 
-def _method(name: str, label: str, run: Any, ours: bool = False) -> tuple[str, Method]:
-    return name, Method(name, label, run, ours)
-
-
-METHODS: dict[str, Method] = dict(
-    [
-        _method("harmonica-2", "Harmonica 2", partial(harmonica, degree=2), True),
-        _method("harmonica-3", "Harmonica 3", partial(harmonica, degree=3), True),
-        _method("harmonica-auto", "Harmonica auto", harmonica_auto, True),
-        _method("local", "Harmonica-local (r=4)", harmonica_local, True),
-        _method("anchor-3", "Harmonica-anchor 3", partial(harmonica_anchor, anchors=3), True),
-        _method("anchor-5", "Harmonica-anchor 5", partial(harmonica_anchor, anchors=5), True),
-        _method("anchor-9", "Harmonica-anchor 9", partial(harmonica_anchor, anchors=9), True),
-        _method("constrained", "Harmonica-constrained 5", harmonica_constrained, True),
-        _method("low-degree", "Low-degree 3", low_degree, True),
-        _method("lime", "Captum Lime", partial(captum_sampled, name="Lime")),
-        _method("kernelshap", "Captum KernelShap", partial(captum_sampled, name="KernelShap")),
-        _method("shap-kernel", "SHAP KernelExplainer", shap_kernel),
-        _method("shap-permutation", "SHAP Permutation", shap_permutation),
-        _method("ig", "Integrated Gradients", partial(gradient, hessian=False)),
-        _method("ih", "Integrated Hessians", partial(gradient, hessian=True)),
-        _method("sii", "Shapley interaction index", partial(shapiq_index, name="KernelSHAPIQ", index="k-SII")),
-        _method("shapley-taylor", "Shapley-Taylor", partial(shapiq_index, name="PermutationSamplingSTII")),
-        _method("faith-shap", "Faith-Shap", partial(shapiq_index, name="RegressionFSII")),
-        _method("proxyspex", "ProxySPEX", partial(shapiq_index, name="ProxySPEX", max_order=None)),
-    ]
-)  # fmt: skip
-
-
-def scores_of(explained: Explained) -> Floats:
-    """Return one score a feature, for orderings: Shapley values of g."""
-    return explained.shapley_values()
+_OURS = (
+    ("harmonica-2", "Harmonica 2", partial(harmonica, degree=2)),
+    ("harmonica-3", "Harmonica 3", partial(harmonica, degree=3)),
+    ("harmonica-auto", "Harmonica auto", harmonica_auto),
+    ("local", "Harmonica-local (r=4)", harmonica_local),
+    ("anchor-3", "Harmonica-anchor 3", partial(harmonica_anchor, anchors=3)),
+    ("anchor-5", "Harmonica-anchor 5", partial(harmonica_anchor, anchors=5)),
+    ("anchor-9", "Harmonica-anchor 9", partial(harmonica_anchor, anchors=9)),
+    ("constrained", "Harmonica-constrained 5", harmonica_constrained),
+    ("low-degree", "Low-degree 3", low_degree),
+)
+_SII = partial(shapiq_index, name="KernelSHAPIQ", index="k-SII")
+_STII = partial(shapiq_index, name="PermutationSamplingSTII")
+_PEERS = (
+    ("lime", "Captum Lime", partial(captum_sampled, name="Lime")),
+    ("kernelshap", "Captum KernelShap", partial(captum_sampled, name="KernelShap")),
+    ("shap-kernel", "SHAP KernelExplainer", shap_kernel),
+    ("shap-permutation", "SHAP Permutation", shap_permutation),
+    ("ig", "Integrated Gradients", partial(gradient, hessian=False)),
+    ("ih", "Integrated Hessians", partial(gradient, hessian=True)),
+    ("sii", "Shapley interaction index", _SII),
+    ("shapley-taylor", "Shapley-Taylor", _STII),
+    ("faith-shap", "Faith-Shap", partial(shapiq_index, name="RegressionFSII")),
+    ("proxyspex", "ProxySPEX", partial(shapiq_index, name="ProxySPEX", max_order=None)),
+)
+METHODS: dict[str, Method] = {
+    **{name: Method(name, label, run, ours=True) for name, label, run in _OURS},
+    **{name: Method(name, label, run) for name, label, run in _PEERS},
+}

@@ -6,32 +6,12 @@ import base64
 import io
 from collections.abc import Callable, Iterable, Iterator
 from html import escape
+from importlib import resources
 from typing import Any
 
 from harmonica_compare import tables
 from harmonica_compare.results import Results
 from harmonica_core import Estimate
-
-_STYLE = """
-:root { color-scheme: light dark; --ink: #1b1f24; --page: #ffffff; --line: #d5dae1;
-  --soft: #f4f6f8; --quiet: #59636e; --accent: #0b62a8; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6e9ec; --page: #14171b;
-  --line: #333a42; --soft: #1d2228; --quiet: #9aa4af; --accent: #6db3f2; } }
-body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); margin: 0 auto;
-  background: var(--page); max-width: 70rem; padding: 1.5rem 1rem 4rem; }
-h1 { font-size: 1.6rem; margin: 0 0 .25rem; } h2 { font-size: 1.2rem; margin: 2.2rem 0 .5rem; }
-p, figcaption { max-width: 46rem; } figcaption, .quiet { color: var(--quiet); font-size: .9rem; }
-.headline { border-left: 4px solid var(--accent); padding: .3rem .8rem; background: var(--soft); }
-.wide { overflow-x: auto; } table { border-collapse: collapse; font-size: .9rem; }
-th, td { padding: .25rem .6rem; text-align: right; border-bottom: 1px solid var(--line);
-  font-variant-numeric: tabular-nums; white-space: nowrap; }
-th:first-child, td:first-child { text-align: left; position: sticky; left: 0; background: var(--page); }
-td.reason { text-align: left; color: var(--quiet); white-space: normal; }
-tr.ours td:first-child { font-weight: 600; color: var(--accent); }
-td.best { font-weight: 700; background: var(--soft); }
-figure { margin: 1rem 0; } figure img { max-width: 100%; height: auto; background: #fff;
-  border-radius: 4px; }
-""".strip()
 
 _DIFFERENCES = {
     "text": (
@@ -49,6 +29,7 @@ _DIFFERENCES = {
 
 def build(results: Results) -> str:
     """Return the page."""
+    style = resources.files("harmonica_compare").joinpath("report.css").read_text()
     sections = "\n".join(_sections(results))
     title = f"Comparison of removal-based explanations: {results.settings['task']}"
     return (
@@ -56,7 +37,7 @@ def build(results: Results) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
         "style-src 'unsafe-inline'; img-src data:\">\n"
-        f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
+        f"<title>{escape(title)}</title>\n<style>{style}</style>\n</head>\n<body>\n"
         f"<h1>{escape(title)}</h1>\n{sections}\n</body>\n</html>\n"
     )
 

@@ -1,4 +1,4 @@
-"""results.json: every number of a comparison, written atomically, checked on reading."""
+"""results.json: every number of a comparison, written atomically, checked when read."""
 
 from __future__ import annotations
 

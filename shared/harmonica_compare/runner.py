@@ -153,24 +153,22 @@ def _run_cell(
 ) -> Cell:
     counted = Counted(model, budget)
     before, start = model.seconds, time.perf_counter()
-    key = dict(case=case.name, method=method, budget=budget, seed=seed)
+    cell = partial(Cell, case=case.name, method=method, budget=budget, seed=seed)
     try:
         explained = find_method(method).run(case, counted, seed)
         seconds = time.perf_counter() - start - (model.seconds - before)
         numbers = _measure(explained, model, known, radii)
     except NotApplicableError as reason:
-        return Cell(**key, status="not applicable", message=str(reason))
+        return cell(status="not applicable", message=str(reason))
     except Exception as error:  # one method's crash must not cost the others
         message = f"{type(error).__name__}: {error}"
-        return Cell(**key, status="failed", message=message, n_calls=counted.n_calls)
-    return Cell(
-        **key, status="ok", n_calls=counted.n_calls, seconds=seconds, numbers=numbers
-    )
+        return cell(status="failed", message=message, n_calls=counted.n_calls)
+    return cell(status="ok", n_calls=counted.n_calls, seconds=seconds, numbers=numbers)
 
 
-def radius_name(radius: int | None) -> str:
+def radius_name(radius: float | None) -> str:
     """Return how a radius is written in names and tables."""
-    return "inf" if radius is None else str(radius)
+    return "inf" if radius is None else f"{radius:g}"
 
 
 def _measure(

@@ -30,13 +30,9 @@ def train_mlp(
     else:
         y = torch.tensor(target, dtype=torch.float32)
     with seeded(seed):
-        model = nn.Sequential(
-            nn.Linear(x.shape[1], 64),
-            nn.GELU(),
-            nn.Linear(64, 32),
-            nn.GELU(),
-            nn.Linear(32, max(n_classes, 1)),
-        )
+        body = [nn.Linear(x.shape[1], 64), nn.GELU(), nn.Linear(64, 32), nn.GELU()]
+        head = nn.Linear(32, max(n_classes, 1))
+        model = nn.Sequential(*body, head)
         centre = 0.0 if n_classes else float(y.mean())
         spread = 1.0 if n_classes else float(y.std()) or 1.0
 
@@ -49,8 +45,8 @@ def train_mlp(
         fit(model, loss, len(x), n_steps=1500, batch=256)
     if not n_classes:  # predictions in the units of the target
         with torch.no_grad():
-            model[-1].weight *= spread
-            model[-1].bias.mul_(spread).add_(centre)
+            head.weight.mul_(spread)
+            head.bias.mul_(spread).add_(centre)
     return model.eval()
 
 

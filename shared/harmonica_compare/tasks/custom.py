@@ -15,13 +15,14 @@ import importlib
 import os
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from harmonica_compare.case import Case
 from harmonica_compare.tasks import TaskError, TaskOptions, need_data
-from harmonica_core._types import Floats
+from harmonica_core._types import Floats, Masks
 
 
 def load(options: TaskOptions) -> list[Case]:
@@ -68,11 +69,15 @@ def _model_cases(model: Any, options: TaskOptions) -> list[Case]:
     inputs = frame.to_numpy(np.float64)
     baseline = np.nanmean(inputs, axis=0)
     predict = _predictor(model)
+
+    def masked(row: Floats, masks: Masks) -> Floats:
+        return predict(np.where(masks, row, baseline), row)
+
     return [
         Case(
             name=f"row {k}",
             n_features=inputs.shape[1],
-            value_function=lambda m, r=row: predict(np.where(m, r, baseline), r),
+            value_function=partial(masked, row),
             feature_names=tuple(map(str, frame.columns)),
         )
         for k, row in enumerate(inputs[: options.n_cases])

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import zipfile
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from harmonica_compare.case import Case
 from harmonica_compare.tasks import TaskError, TaskOptions, need_data
+from harmonica_core._types import Floats, Masks
 from harmonica_core.masks import mask_numbers
 
 
@@ -41,8 +43,12 @@ def _read(path: Path, most: int) -> list[Case]:
         Case(
             name=f"{path.stem}, game {k}",
             n_features=n,
-            value_function=lambda masks, v=game: v[mask_numbers(masks)],
+            value_function=partial(_look_up, game),
             no_gradient="a table of values has no gradients",
         )
         for k, game in enumerate(values[:most])
     ]
+
+
+def _look_up(values: Floats, masks: Masks) -> Floats:
+    return np.asarray(values[mask_numbers(masks)])

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from harmonica_compare.case import Case
 from harmonica_compare.tasks import TaskError, TaskOptions
 from harmonica_core._types import Floats, Masks
 
+Output = Callable[[Floats], Floats]
 _MOST_ROWS = 20_000
 
 
@@ -117,10 +119,6 @@ def _baseline(table: Table, train: np.ndarray) -> Floats:
     return baseline
 
 
-def _masked(row: Floats, baseline: Floats) -> Callable[[Masks], Floats]:
-    return lambda masks: np.where(masks, row, baseline)
-
-
 def _boosted_cases(
     table: Table, train: np.ndarray, baseline: Floats, rows: Floats, seed: int
 ) -> list[Case]:
@@ -129,15 +127,17 @@ def _boosted_cases(
     kind = "Classifier" if table.n_classes else "Regressor"
     maker = getattr(ensemble, f"HistGradientBoosting{kind}")
     model = maker(random_state=seed).fit(table.features[train], table.target[train])
+
+    def masked(output: Output, row: Floats, masks: Masks) -> Floats:
+        return output(np.where(masks, row, baseline))
+
     cases = []
     for k, row in enumerate(rows):
-        predict = _output_of(model, row)
-        masked = _masked(row, baseline)
         cases.append(
             Case(
                 name=f"boosted trees, row {k}",
                 n_features=len(row),
-                value_function=lambda m, p=predict, a=masked: p(a(m)),
+                value_function=partial(masked, _output_of(model, row), row),
                 no_gradient="trees have no gradients",
                 feature_names=table.names,
             )
@@ -145,7 +145,7 @@ def _boosted_cases(
     return cases
 
 
-def _output_of(model: Any, row: Floats) -> Callable[[Floats], Floats]:
+def _output_of(model: Any, row: Floats) -> Output:
     """Probability of the class predicted for ``row``, or the predicted number."""
     if not hasattr(model, "predict_proba"):
         return lambda x: np.asarray(model.predict(x))

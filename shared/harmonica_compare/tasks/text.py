@@ -36,7 +36,7 @@ def load(options: TaskOptions) -> list[Case]:
     by_word = options.unit == "word"
     most = MOST_WORDS if by_word else _MOST_TRAINING_WORDS
     model = trained(*train, cache=cache, seed=options.seed, most_words=most)
-    cases = []
+    cases: list[Case] = []
     for number, text in enumerate(dev[0]):
         if len(cases) == options.n_cases:
             break
