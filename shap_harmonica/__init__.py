@@ -8,5 +8,17 @@ except ImportError as error:
     ) from error
 
 from shap_harmonica.explainer import HarmonicaExplainer
+from shap_harmonica.variants import (
+    HarmonicaAnchor,
+    HarmonicaAnchorConstrained,
+    HarmonicaLocal,
+    LowDegree,
+)
 
-__all__ = ["HarmonicaExplainer"]
+__all__ = [
+    "HarmonicaAnchor",
+    "HarmonicaAnchorConstrained",
+    "HarmonicaExplainer",
+    "HarmonicaLocal",
+    "LowDegree",
+]

@@ -14,7 +14,7 @@ from shap._serializable import Deserializer, Serializer
 from harmonica_core.indices import check_index
 from shap_harmonica.background import Background
 from shap_harmonica.explanation import explain_like_masker, explain_like_table
-from shap_harmonica.fitting import Harmonica
+from shap_harmonica.fitting import Harmonica, Method
 from shap_harmonica.links import check_link
 from shap_harmonica.masked import MaskedRow
 from shap_harmonica.models import as_function
@@ -63,6 +63,11 @@ class HarmonicaExplainer(shap.Explainer):  # type: ignore[misc]
     terms : "auto", iterable of tuples, or None
         Readable set, see `harmonica_core.fit_surrogate`. None: all terms up to
         ``degree``, and everything where all masks are evaluated.
+    solver : {"auto", "ridge", "lasso"}
+        How sampled masks are fitted. "ridge" shares one factorisation and masks of all
+        sizes among all rows; "lasso" is the published sparse regression on uniform
+        masks. "auto": ridge, unless ``alpha`` or ``terms`` is given or there are more
+        than 65,536 terms or 8,192 masks.
     ends : bool
         Pass exactly through the model's output and the base value, so that values
         add up.
@@ -99,6 +104,7 @@ class HarmonicaExplainer(shap.Explainer):  # type: ignore[misc]
         "index",
         "interaction_index",
         "terms",
+        "solver",
         "ends",
         "seed",
         "groups",
@@ -120,6 +126,7 @@ class HarmonicaExplainer(shap.Explainer):  # type: ignore[misc]
         index: str = "SV",
         interaction_index: str = "SII",
         terms: Any = None,
+        solver: Literal["auto", "ridge", "lasso"] = "auto",
         ends: bool = True,
         seed: Any = 0,
         groups: Any = None,
@@ -149,6 +156,7 @@ class HarmonicaExplainer(shap.Explainer):  # type: ignore[misc]
         )
         self.degree, self.alpha, self.index = degree, alpha, index
         self.interaction_index, self.terms, self.ends = interaction_index, terms, ends
+        self.solver = solver
         self.seed, self.groups, self.n_jobs = seed, groups, n_jobs
         self.max_evals, self.batch_size = max_evals, batch_size
         self.surrogates: list[Any] = []
@@ -158,7 +166,7 @@ class HarmonicaExplainer(shap.Explainer):  # type: ignore[misc]
 
     @property
     def expected_value(self) -> Any:
-        """Base value ``link(E model(background))``: a float, or (n_outputs,) float64."""
+        """Base value ``link(E model(background))``: a float, or (n_outputs,)."""
         if self._background is None:
             raise AttributeError(
                 f"a {type(self.masker).__name__} masker has no fixed expected value; "
@@ -286,7 +294,7 @@ class HarmonicaExplainer(shap.Explainer):  # type: ignore[misc]
         found = self(*([row] for row in row_args), silent=True, **options)
         parts = found if isinstance(found, list) else [found]
         surrogate = self.surrogates[0]
-        tail = np.shape(surrogate.coef)[1:]
+        tail = np.shape(surrogate.base_value)
         return {
             "values": np.concatenate(
                 [np.reshape(part.values[0], (-1, *tail)) for part in parts]
@@ -329,9 +337,13 @@ class HarmonicaExplainer(shap.Explainer):  # type: ignore[misc]
             kwargs["masker"] = background
         return {**kwargs, "model": _Saved(kwargs["model"], settings)}
 
-    def _method(self) -> Any:
+    def _method(self) -> Method:
         """How masks are drawn and fitted; the variants differ here only."""
-        return Harmonica(self.degree, self.alpha, self.terms, self.ends, self.seed)
+        return Harmonica(**self._common(), solver=self.solver)
+
+    def _common(self) -> dict[str, Any]:
+        names = ("degree", "alpha", "terms", "ends", "seed")
+        return {name: getattr(self, name) for name in names}
 
     def _table(self, background: Background) -> Table:
         """Return the model on its background, made once: it remembers the form."""

@@ -18,38 +18,35 @@ def attributions(surrogate: Any, index: str) -> Values:
     """One value per feature: ``(n_features,)`` or ``(n_features, n_outputs)``."""
     if index == "SV":
         return np.asarray(surrogate.shapley_values())
+    surrogate = getattr(surrogate, "own", surrogate)
     return indices.feature_values(surrogate, index)
 
 
 def attribution_std(surrogate: Any) -> Values:
     """Stated error of each attribution, shaped like `attributions`.
 
-    The surrogate states ``I_2``, the root mean square distance to the model over
-    removals. A coefficient estimated from m masks has standard error
-    ``I_2 / sqrt(m)``, and ``phi_i = 2 sum_{odd S containing i} a_S / |S|``, so
-
-        std_i = 2 I_2 / sqrt(m) * sqrt(1 + sum_{odd active S containing i} 1/|S|^2)
-
-    where S runs over larger terms than ``{i}`` itself. Zero for an exact spectrum.
+    The surrogate states ``I_2``, its root mean square distance to the model over
+    removals. A coefficient from m masks then has a standard error of about
+    ``I_2 / sqrt(m)``, and an attribution is mostly twice its feature's coefficient:
+    ``std_i = 2 I_2 / sqrt(m)``. Zero for an exact spectrum that holds everything.
     """
-    shape = (surrogate.n_features, *np.shape(surrogate.coef)[1:])
+    shape = (surrogate.n_features, *np.shape(base_value(surrogate)))
     error = surrogate.error
-    if error is None or error.exact:
+    if error is None:
         return np.zeros(shape)
-    sizes = (surrogate.table >= 0).sum(axis=1)
-    large = (sizes % 2 == 1) & (sizes > 1)
-    active = (surrogate.coef_columns[large] != 0) / sizes[large, None] ** 2
-    load = np.ones((surrogate.n_features + 1, surrogate.n_outputs))
-    for column in surrogate.table[large].T:
-        np.add.at(load, column, active)
-    scale = 2 * np.asarray(error.value) / np.sqrt(max(1, error.n_evaluations))
-    return np.asarray((scale * np.sqrt(load[:-1])).reshape(shape))
+    scale = 2 / np.sqrt(max(1, error.n_evaluations))
+    return np.broadcast_to(scale * np.asarray(error.value), shape).copy()
+
+
+def base_value(surrogate: Any) -> Any:
+    """Base that the attributions start from: the input's own polynomial's."""
+    return np.asarray(getattr(surrogate, "own", surrogate).base_value)
 
 
 def main_effects(surrogate: Any) -> Values:
     """``g(only i kept) - g(all removed)`` of each feature."""
     alone = surrogate(np.eye(surrogate.n_features, dtype=bool))
-    return np.asarray(alone - np.asarray(surrogate.base_value))
+    return np.asarray(alone - base_value(surrogate))
 
 
 def explain_like_table(
@@ -108,7 +105,7 @@ def explain_like_masker(
     interaction_index: str | None,
 ) -> list[shap.Explanation]:
     """One explanation per model argument, ragged where the inputs are."""
-    bases = pack([np.asarray(row.surrogate.base_value) for row in found])
+    bases = pack([base_value(row.surrogate) for row in found])
     names = _names(found, output_names)
     data = _transformed(masker, [row.args for row in rows])
     labels = _feature_labels(masker, [row.args for row in rows], feature_names)
@@ -135,7 +132,7 @@ def explain_like_masker(
                 feature_names=labels[argument],
                 output_names=names,
                 error_std=pack(stds) if stds else None,
-                    )
+            )
         )
     return out
 
@@ -168,7 +165,7 @@ def _chosen(base: Any, outputs: np.ndarray | None) -> np.ndarray:
 
 def _names(found: list[Explained], names: Any) -> Any:
     """Names of the explained outputs: a list, or one list per row if rows differ."""
-    if names is None or np.ndim(found[0].surrogate.coef) == 1:
+    if names is None or np.ndim(found[0].surrogate.base_value) == 0:
         return None
     if found[0].outputs is None:
         return [str(name) for name in names]

@@ -1,22 +1,44 @@
-"""Rows that share a number of varying features share one design; then lift back."""
+"""The five algorithms on values of many rows: which masks, and what fits them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from harmonica_core import Surrogate, auto_budget, draw_masks, fit_surrogates
+from harmonica_core import Estimate, Surrogate, draw_masks, fit_surrogates
 from harmonica_core._types import Masks, Values
-from harmonica_core.basis import trim
-from harmonica_core.evaluate import Evaluated
-from harmonica_core.fit import check_budget
+from harmonica_core.anchored import draw_anchors
+from harmonica_core.anchored_fit import Fitter, fit_anchored, fit_constrained
+from harmonica_core.basis import n_terms_up_to
+from harmonica_core.estimators import Fit
+from harmonica_core.family import anchor_masks, check_anchors
+from harmonica_core.fit import check_budget, check_degree, surrogate_of
+from harmonica_core.low_degree_fit import fit_low_degree
+from harmonica_core.ridge import fit_ridge, shapley_masks
+
+# Beyond, the shared ridge would hold too many terms, or factor too large a matrix.
+_RIDGE_TERMS = 1 << 16
+_RIDGE_MASKS = 1 << 13
 
 
 @dataclass(frozen=True)
-class Harmonica:
-    """The plain method: one LASSO on uniform masks; see `HarmonicaExplainer`."""
+class Plan:
+    """Masks ``(m, n_varying)`` that every row with as many features is evaluated on.
+
+    ``anchors (k, n_varying)`` and the number of uniform masks belong to anchors only.
+    """
+
+    masks: Masks
+    anchors: Masks | None = None
+    n_uniform: int | None = None
+
+
+@dataclass(frozen=True)
+class Method:
+    """What all algorithms share; see `HarmonicaExplainer` for the settings."""
 
     degree: int = 3
     alpha: Any = "auto"
@@ -24,89 +46,174 @@ class Harmonica:
     ends: bool = True
     seed: Any = 0
 
-    def masks(self, n_varying: int, max_evals: Any) -> Masks:
-        """Masks ``(m, n_varying)``, the same for every row with as many features."""
+    def plan(self, n_varying: int, max_evals: Any) -> Plan:
+        """Draw the masks, from a fresh generator: no row depends on other rows."""
         if n_varying == 0:
-            return np.ones((1, 0), dtype=bool)
-        budget = (
-            auto_budget(n_varying)
-            if max_evals == "auto"
-            else check_budget(max_evals, n_varying)
-        )
-        return draw_masks(n_varying, budget, self.rng(), ends=self.ends)
+            return Plan(np.ones((1, 0), dtype=bool))
+        budget = check_budget(max_evals, n_varying)
+        return self._draw(n_varying, budget, np.random.default_rng(self.seed))
 
-    def rng(self) -> np.random.Generator:
-        """Return a fresh generator, so that no row depends on the rows before it."""
-        return np.random.default_rng(self.seed)
+    def fit(self, plan: Plan, values: Values) -> list[Any]:
+        """One surrogate per function in ``values (m, R)`` or ``(m, R, n_outputs)``."""
+        if plan.masks.shape[1] == 0:
+            return [_constant(values[0, row]) for row in range(values.shape[1])]
+        return self._fit(plan, values)
 
-    def fit(self, masks: Masks, values: Values) -> list[Surrogate]:
-        """One surrogate per function in ``values (m, R)`` or ``(m, R, n_outputs)``.
+    def _draw(self, n_varying: int, budget: int, rng: np.random.Generator) -> Plan:
+        return Plan(draw_masks(n_varying, budget, rng, ends=self.ends))
 
-        Where all masks were evaluated every term is known, so by default all are kept
-        and Shapley values are exact for any function.
-        """
-        if masks.shape[1] == 0:
-            return [_constant(values[0, k]) for k in range(values.shape[1])]
-        terms = self.terms
-        if terms is None and len(masks) == 1 << masks.shape[1]:
-            terms = "auto"
-        return fit_surrogates(
-            masks,
-            values,
-            self.degree,
-            self.alpha,
-            self.rng(),
-            terms=terms,
-            ends=self.ends,
+    def _fit(self, plan: Plan, values: Values) -> list[Any]:
+        return self._fit_shared(plan.masks, values, self.terms)
+
+    def _fit_shared(
+        self, masks: Masks, values: Values, terms: Any, radius: int | None = None
+    ) -> list[Any]:
+        return list(
+            fit_surrogates(
+                masks,
+                values,
+                self.degree,
+                self.alpha,
+                terms=terms,
+                radius=radius,
+                ends=self.ends,
+            )
         )
 
 
-    def lift(
-        self, surrogates: list[Surrogate], varying: np.ndarray, n_features: int
-    ) -> list[Surrogate]:
-        """See `lift`."""
-        return lift(surrogates, varying, n_features)
+@dataclass(frozen=True)
+class Harmonica(Method):
+    """One polynomial per row, all rows fitted together.
+
+    Where all masks are evaluated the spectrum is exact, with every term in it. From
+    samples, ``solver="ridge"`` (the default where it applies) shares one factor among
+    all rows; ``"lasso"`` is the published algorithm on uniform masks, sparse, and
+    slower by orders of magnitude for many rows.
+    """
+
+    solver: str = "auto"
+
+    def _draw(self, n_varying: int, budget: int, rng: np.random.Generator) -> Plan:
+        if _covers(n_varying, budget) or not self._shares_ridge(n_varying, budget):
+            return super()._draw(n_varying, budget, rng)
+        return Plan(shapley_masks(n_varying, budget, rng))
+
+    def _fit(self, plan: Plan, values: Values) -> list[Any]:
+        masks, n = plan.masks, plan.masks.shape[1]
+        if _covers(n, len(masks)):
+            terms = "auto" if self.terms is None else self.terms
+            return self._fit_shared(masks, values, terms)
+        if not self._shares_ridge(n, len(masks)):
+            return self._fit_shared(masks, values, self.terms)
+        degree = min(check_degree(self.degree), n)
+        fit = fit_ridge(masks, values.reshape(len(values), -1), degree)
+        return [
+            surrogate_of(
+                _of_row(fit, row, values),
+                masks,
+                values[:, row],
+                max_degree=degree,
+                ends=self.ends,
+            )
+            for row in range(values.shape[1])
+        ]
+
+    def _shares_ridge(self, n_varying: int, n_masks: int) -> bool:
+        if self.solver not in ("auto", "ridge", "lasso"):
+            raise ValueError(
+                f'solver={self.solver!r}; needed "auto", "ridge" or "lasso"'
+            )
+        if self.solver != "auto":
+            return self.solver == "ridge"
+        automatic = isinstance(self.alpha, str) and self.terms is None
+        n_terms = n_terms_up_to(n_varying, check_degree(self.degree))
+        return automatic and n_terms <= _RIDGE_TERMS and n_masks <= _RIDGE_MASKS
+
+
+@dataclass(frozen=True)
+class Local(Method):
+    """The LASSO on masks with 1 to ``radius`` features removed."""
+
+    radius: int = 4
+
+    def _draw(self, n_varying: int, budget: int, rng: np.random.Generator) -> Plan:
+        radius = min(self.radius, n_varying)
+        masks = draw_masks(n_varying, budget, rng, radius=radius, ends=self.ends)
+        return Plan(masks)
+
+    def _fit(self, plan: Plan, values: Values) -> list[Any]:
+        radius = min(self.radius, plan.masks.shape[1])
+        return self._fit_shared(plan.masks, values, self.terms, radius)
+
+
+@dataclass(frozen=True)
+class Anchor(Method):
+    """One LASSO per anchor, each for the masks nearest to it."""
+
+    anchors: int = 3
+
+    def _draw(self, n_varying: int, budget: int, rng: np.random.Generator) -> Plan:
+        n_anchors = min(check_anchors(self.anchors), 1 << min(n_varying, 30))
+        masks, n_uniform = anchor_masks(n_varying, budget, n_anchors, rng)
+        return Plan(masks, draw_anchors(n_varying, n_anchors, rng), n_uniform)
+
+    def _fit(self, plan: Plan, values: Values) -> list[Any]:
+        fitter = self._fitter()
+        return [
+            fitter(
+                plan.masks,
+                values[:, row],
+                plan.anchors,
+                self.degree,
+                self.alpha,
+                terms=self.terms,
+                ends=self.ends,
+                n_uniform=plan.n_uniform,
+            )
+            for row in range(values.shape[1])
+        ]
+
+    def _fitter(self) -> Fitter:
+        return fit_anchored
+
+
+@dataclass(frozen=True)
+class AnchorConstrained(Anchor):
+    """All anchors of a row at once, pulled towards their mean."""
+
+    consistency: Any = "auto"
+
+    def _fitter(self) -> Fitter:
+        return partial(fit_constrained, consistency=self.consistency)
+
+
+@dataclass(frozen=True)
+class LowDegree(Method):
+    """Coefficients as sample means."""
+
+    def _fit(self, plan: Plan, values: Values) -> list[Any]:
+        return [
+            fit_low_degree(plan.masks, values[:, row], self.degree, ends=self.ends)
+            for row in range(values.shape[1])
+        ]
+
+
+def _covers(n_varying: int, budget: int) -> bool:
+    return n_varying <= 30 and 1 << n_varying <= budget
+
+
+def _of_row(fit: Fit, row: int, values: Values) -> Fit:
+    """Take one function's columns out of a joint fit to ``values (m, R[, K])``."""
+    n_outputs = 1 if values.ndim == 2 else values.shape[2]
+    block = slice(row * n_outputs, (row + 1) * n_outputs)
+    error = Estimate(
+        np.asarray(fit.error.value)[block],
+        np.asarray(fit.error.standard_error)[block],
+        fit.error.n_evaluations,
+        fit.error.exact,
+    )
+    return Fit(fit.table, fit.coef[:, block], fit.alpha[block], error)
 
 
 def _constant(value: Any) -> Surrogate:
     return Surrogate(0, np.zeros((1, 0), dtype=np.int32), np.asarray(value)[None])
-
-
-def lift(
-    surrogates: list[Surrogate], varying: np.ndarray, n_features: int
-) -> list[Surrogate]:
-    """Relabel features: number k of surrogate r becomes ``varying[r, k]``.
-
-    Features that equal the background do not occur in any term, so their attribution
-    is zero. Masks of rows with the same varying features are shared.
-    """
-    if varying.shape[1] == n_features:
-        return surrogates
-    lifted_masks: dict[bytes, Masks] = {}
-    out = []
-    for surrogate, features in zip(surrogates, varying, strict=True):
-        out.append(_lift(surrogate, features, n_features, lifted_masks))
-    return out
-
-
-def _lift(
-    surrogate: Surrogate,
-    features: np.ndarray,
-    n_features: int,
-    lifted_masks: dict[bytes, Masks],
-) -> Surrogate:
-    names = np.append(features, -1).astype(np.int32)  # padding -1 stays -1
-    evaluated = surrogate.evaluated
-    if evaluated is not None:
-        key = features.tobytes()
-        if key not in lifted_masks:
-            full = np.ones((len(evaluated.masks), n_features), dtype=bool)
-            full[:, features] = evaluated.masks
-            lifted_masks[key] = full
-        evaluated = Evaluated(lifted_masks[key], evaluated.values)
-    return replace(
-        surrogate,
-        n_features=n_features,
-        table=trim(names[surrogate.table]),
-        evaluated=evaluated,
-    )

@@ -110,7 +110,7 @@ def frame_inputs(background: Background, rows: Any) -> Inputs:
         fill = pd.DataFrame(fill, columns=names)
     rows = _as_frame(rows, names)
     kinds = {*fill.dtypes, *rows.dtypes}
-    if len(kinds) == 1 and isinstance(kind := kinds.pop(), np.dtype) and kind != object:
+    if len(kinds) == 1 and getattr(kinds.pop(), "kind", "O") in "biuf":
         return ArrayInputs(
             fill.to_numpy(), rows.to_numpy(), lambda x: pd.DataFrame(x, columns=names)
         )
@@ -165,7 +165,7 @@ def _pool(fill: pd.Series, own: pd.Series) -> Any:
     """Background and rows of one column end to end, in a dtype that holds both."""
     if isinstance(fill.dtype, pd.CategoricalDtype) and own.dtype != fill.dtype:
         known = fill.cat.categories
-        new = pd.Index(pd.unique(own.dropna())).difference(known, sort=False)
+        new = [v for v in pd.unique(own.dropna()) if v not in known]
         kind: Any = pd.CategoricalDtype([*known, *new], fill.dtype.ordered)
         fill, own = fill.astype(kind), own.astype(kind)
     elif pd.api.types.is_extension_array_dtype(fill.dtype) and own.dtype != fill.dtype:

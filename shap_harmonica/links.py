@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import shap
@@ -22,7 +22,7 @@ def check_link(link: object) -> Link:
     """Return a callable link from a callable, a name, or a legacy link object."""
     name = link if isinstance(link, str) else str(link)
     if name in _NAMED:
-        return _NAMED[name]
+        return cast(Link, _NAMED[name])
     if not callable(link):
         raise TypeError(
             f'link={link!r}; needed "identity", "logit" or a function such as '

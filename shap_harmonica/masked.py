@@ -1,4 +1,4 @@
-"""Any SHAP masker (text, images, custom functions, composites) as functions of masks."""
+"""Any SHAP masker (text, images, custom, composite) as a function of masks."""
 
 from __future__ import annotations
 
@@ -64,13 +64,15 @@ class MaskedRow:
     def _invariant_columns(self) -> Masks:
         invariants = getattr(self.masker, "invariants", None)
         if callable(invariants):
-            return np.asarray(invariants(*self.args)).all(axis=0)
+            return np.asarray(np.all(invariants(*self.args), axis=0))
         fixed = getattr(self.masker, "mask_value", None)
         if getattr(self.masker, "image_data", False) and isinstance(fixed, np.ndarray):
             return np.asarray(np.ravel(np.asarray(self.args[0])) == fixed)
         return np.zeros(self.n_columns, dtype=bool)
 
-    def values(self, varying: np.ndarray, masks: Masks, batch_size: int | str) -> Values:
+    def values(
+        self, varying: np.ndarray, masks: Masks, batch_size: int | str
+    ) -> Values:
         """Values ``(m,)`` or ``(m, n_outputs)`` of masks ``(m, len(varying))``."""
         averages: list[Floats] = []
         batch: list[tuple[Any, ...]] = []

@@ -10,8 +10,10 @@ import numpy as np
 from joblib import Parallel, delayed
 from tqdm.auto import tqdm
 
-from harmonica_core._types import Masks, Values
+from harmonica_core._types import Values
 from harmonica_core.evaluate import check_values
+from shap_harmonica.fitting import Method, Plan
+from shap_harmonica.lifting import lift
 from shap_harmonica.masked import MaskedRow
 from shap_harmonica.outputs import select
 from shap_harmonica.value_function import Table, call_rows
@@ -28,7 +30,7 @@ class Task:
 
     Attributes
     ----------
-    method : object with ``masks(n_varying, max_evals)``, ``fit`` and ``lift``
+    method : Method
     max_evals : int or "auto"
     batch_size : int or "auto"
         Model rows per call.
@@ -40,7 +42,7 @@ class Task:
         Of the progress bar.
     """
 
-    method: Any
+    method: Method
     max_evals: Any = "auto"
     batch_size: Any = "auto"
     outputs: Any = None
@@ -74,21 +76,21 @@ def explain_table(table: Table, rows: Any, task: Task) -> list[Explained]:
     jobs: list[Job] = []
     total = 0
     for n_varying, members in _by_count(differs.sum(axis=1)):
-        masks = task.method.masks(n_varying, task.max_evals)
-        total += len(members) * len(masks)
-        for block in _blocks(members, len(masks) * n_outputs, task.n_jobs):
+        plan = task.method.plan(n_varying, task.max_evals)
+        total += len(members) * len(plan.masks)
+        for block in _blocks(members, len(plan.masks) * n_outputs, task.n_jobs):
             varying = np.nonzero(differs[block])[1].reshape(len(block), n_varying)
 
             def job(
                 advance: Callable[[int], None],
                 block: np.ndarray = block,
                 varying: np.ndarray = varying,
-                masks: Masks = masks,
+                plan: Plan = plan,
             ) -> list[tuple[int, Explained]]:
                 values = table.values(
-                    bound, block, varying, masks, batch_size, advance
+                    bound, block, varying, plan.masks, batch_size, advance
                 )
-                found = _fit(task, masks, values, varying, table.n_features)
+                found = _fit(task, plan, values, varying, table.n_features)
                 return list(zip(block.tolist(), found, strict=True))
 
             jobs.append(job)
@@ -102,20 +104,20 @@ def explain_masked(rows: list[MaskedRow], task: Task) -> list[Explained]:
     jobs: list[Job] = []
     total = 0
     for n_varying, members in _by_count(counts):
-        masks = task.method.masks(n_varying, task.max_evals)
-        total += len(members) * len(masks)
-        for block in _blocks(members, len(masks), task.n_jobs):
+        plan = task.method.plan(n_varying, task.max_evals)
+        total += len(members) * len(plan.masks)
+        for block in _blocks(members, len(plan.masks), task.n_jobs):
 
             def job(
                 advance: Callable[[int], None],
                 block: np.ndarray = block,
-                masks: Masks = masks,
+                plan: Plan = plan,
             ) -> list[tuple[int, Explained]]:
                 values = {}
                 for i in block.tolist():
-                    values[i] = rows[i].values(features[i], masks, task.batch_size)
-                    advance(len(masks))
-                return _fit_alike(task, masks, values, features, rows)
+                    values[i] = rows[i].values(features[i], plan.masks, task.batch_size)
+                    advance(len(plan.masks))
+                return _fit_alike(task, plan, values, features, rows)
 
             jobs.append(job)
     return _run(jobs, total, len(rows), task)
@@ -123,7 +125,7 @@ def explain_masked(rows: list[MaskedRow], task: Task) -> list[Explained]:
 
 def _fit_alike(
     task: Task,
-    masks: Masks,
+    plan: Plan,
     values: dict[int, Values],
     features: list[np.ndarray],
     rows: list[MaskedRow],
@@ -136,19 +138,18 @@ def _fit_alike(
     for (_, n_features), members in alike.items():
         stacked = np.stack([values[i] for i in members], axis=1)
         varying = np.stack([features[i] for i in members])
-        fitted = _fit(task, masks, stacked, varying, n_features)
+        fitted = _fit(task, plan, stacked, varying, n_features)
         out.extend(zip(members, fitted, strict=True))
     return out
 
 
 def _fit(
-    task: Task, masks: Masks, values: Values, varying: np.ndarray, n_features: int
+    task: Task, plan: Plan, values: Values, varying: np.ndarray, n_features: int
 ) -> list[Explained]:
     for k in range(values.shape[1]):
-        check_values(values[:, k], masks)
-    values, chosen = select(task.outputs, masks, values, task.output_names)
-    fitted = task.method.fit(masks, values)
-    lifted = task.method.lift(fitted, varying, n_features)
+        check_values(values[:, k], plan.masks)
+    values, chosen = select(task.outputs, plan.masks, values, task.output_names)
+    lifted = lift(task.method.fit(plan, values), varying, n_features)
     numbers = [None] * len(lifted) if chosen is None else list(chosen)
     return [Explained(s, k) for s, k in zip(lifted, numbers, strict=True)]
 

@@ -136,7 +136,7 @@ class Table:
             Told the number of finished (row, mask) pairs.
         """
         n_pairs = len(rows) * len(masks)
-        averages = None
+        averages: Any = None
         for pairs in _chunks(n_pairs, batch_size // len(self.background.weights)):
             which, mask = np.divmod(pairs, len(masks))
             keep = np.ones((len(pairs), self.n_features), dtype=bool)
@@ -149,7 +149,9 @@ class Table:
             averages[pairs] = found
             advance(len(pairs))
         linked = apply_link(self.link, averages)
-        return np.swapaxes(linked.reshape(len(rows), len(masks), *linked.shape[1:]), 0, 1)
+        return np.swapaxes(
+            linked.reshape(len(rows), len(masks), *linked.shape[1:]), 0, 1
+        )
 
     def _average(
         self,

@@ -1,0 +1,114 @@
+"""The paper's other four algorithms, behind the same explainer."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import shap
+
+from shap_harmonica import fitting
+from shap_harmonica.explainer import HarmonicaExplainer
+
+_IDENTITY = shap.links.identity
+
+
+class HarmonicaLocal(HarmonicaExplainer):
+    """Surrogates for the neighbourhood: 1 to ``radius`` features removed.
+
+    Parameters
+    ----------
+    model, masker, link, settings
+        As in `HarmonicaExplainer`.
+    radius : int
+        Most features removed in the masks that are fitted.
+    """
+
+    _settings = (*HarmonicaExplainer._settings, "radius")
+
+    def __init__(
+        self,
+        model: Any,
+        masker: Any = None,
+        link: Any = _IDENTITY,
+        *,
+        radius: int = 4,
+        **settings: Any,
+    ) -> None:
+        self.radius = radius
+        super().__init__(model, masker, link, **settings)
+
+    def _method(self) -> fitting.Method:
+        return fitting.Local(**self._common(), radius=self.radius)
+
+
+class HarmonicaAnchor(HarmonicaExplainer):
+    """One polynomial for each of k parts of the cube; less error, less consistency.
+
+    Values are those of the input's own polynomial; ``surrogates`` holds
+    `harmonica_core.AnchoredSurrogate` objects, which answer for all masks.
+
+    Parameters
+    ----------
+    model, masker, link, settings
+        As in `HarmonicaExplainer`.
+    anchors : int
+        k: the input itself and k - 1 masks drawn at random.
+    """
+
+    _settings = (*HarmonicaExplainer._settings, "anchors")
+
+    def __init__(
+        self,
+        model: Any,
+        masker: Any = None,
+        link: Any = _IDENTITY,
+        *,
+        anchors: int = 3,
+        **settings: Any,
+    ) -> None:
+        self.anchors = anchors
+        super().__init__(model, masker, link, **settings)
+
+    def _method(self) -> fitting.Method:
+        return fitting.Anchor(**self._common(), anchors=self.anchors)
+
+
+class HarmonicaAnchorConstrained(HarmonicaAnchor):
+    """Anchored polynomials fitted together and pulled towards their mean.
+
+    Parameters
+    ----------
+    model, masker, link, anchors, settings
+        As in `HarmonicaAnchor`.
+    consistency : float or "auto"
+        Strength of the pull, in the units of the output.
+    """
+
+    _settings = (*HarmonicaAnchor._settings, "consistency")
+
+    def __init__(
+        self,
+        model: Any,
+        masker: Any = None,
+        link: Any = _IDENTITY,
+        *,
+        consistency: float | Literal["auto"] = "auto",
+        **settings: Any,
+    ) -> None:
+        self.consistency = consistency
+        super().__init__(model, masker, link, **settings)
+
+    def _method(self) -> fitting.Method:
+        return fitting.AnchorConstrained(
+            **self._common(), anchors=self.anchors, consistency=self.consistency
+        )
+
+
+class LowDegree(HarmonicaExplainer):
+    """Coefficients as plain sample means; the baseline that Harmonica improves on.
+
+    Parameters as in `HarmonicaExplainer`; ``alpha`` and ``terms`` have no effect.
+    """
+
+    def _method(self) -> fitting.Method:
+        return fitting.LowDegree(**self._common())

@@ -1,0 +1,204 @@
+"""Thousands of functions on the same masks: ridge regression on all terms of C.
+
+    min_a  sum_t (y_t - sum_{S in C} a_S chi_S(x_t))^2 + nugget * sum_S a_S^2 / v_S
+
+with prior variances ``v_S = n**-|S|``, so that no size of terms outweighs the others.
+The kernel ``k(x, x') = sum_S v_S chi_S(x) chi_S(x')`` depends on ``t = x . x'`` alone:
+it is ``sum_d e_d(t) / n^d`` with the elementary symmetric polynomials ``e_d``. One
+Cholesky factor of half the masks serves every function, and the coefficients are
+``a_S = v_S sum_t b_t chi_S(x_t)``. That is the price of one function in the LASSO.
+
+The masks (`shapley_masks`) are complementary pairs of all sizes: uniform ones tell the
+spectrum, those with few features kept or removed tell Shapley values and what happens
+near the input.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import lapack
+from scipy.special import gammaln
+
+from harmonica_core import basis
+from harmonica_core._types import Floats, Masks, Table
+from harmonica_core.estimate import Estimate
+from harmonica_core.estimators import Fit
+from harmonica_core.masks import are_paired, interleave_pairs
+
+# Share of pairs whose number of removed features follows Shapley's weights.
+_SIZED_SHARE = 0.6
+# Nuggets in units of the kernel's diagonal; each function takes its best.
+_NUGGETS = (1e-5, 1e-1)
+# Terms are dropped while together they stay below this share of the error.
+_NEGLIGIBLE = 0.1
+
+
+def shapley_masks(n_features: int, n_masks: int, rng: np.random.Generator) -> Masks:
+    """Complementary pairs of all sizes, ``(n_masks // 2 * 2, n_features)``.
+
+    First (all kept, all removed), then each feature removed alone, then random pairs:
+    60% with k features removed, k drawn in proportion to ``1 / (k (n - k))`` (the
+    Shapley kernel), 40% uniform. Smaller budgets are prefixes of larger ones.
+    """
+    n_pairs = n_masks // 2
+    fixed = np.concatenate(
+        [np.ones((1, n_features), bool), ~np.eye(n_features, dtype=bool)]
+    )
+    n_random = max(0, n_pairs - len(fixed))
+    uniforms = rng.random((n_random, n_features + 2))
+    ranks = uniforms[:, 2:].argsort(axis=1).argsort(axis=1)
+    cumulative = np.cumsum(size_probabilities(n_features))
+    sizes = 1 + np.searchsorted(cumulative[:-1], uniforms[:, 1], side="right")
+    sized = uniforms[:, 0] < _SIZED_SHARE
+    halves = np.where(sized[:, None], ranks >= sizes[:, None], uniforms[:, 2:] < 0.5)
+    return interleave_pairs(np.concatenate([fixed, halves])[:n_pairs])
+
+
+def size_probabilities(n_features: int) -> Floats:
+    """Probability that 1, 2, ..., n - 1 features are removed under Shapley's kernel."""
+    k = np.arange(1, n_features)
+    weights = 1.0 / (k * (n_features - k))
+    return np.asarray(weights / weights.sum())
+
+
+def uniform_weights(masks: Masks) -> Floats:
+    """Importance weights ``(m,)`` that turn `shapley_masks` into uniform masks."""
+    n = masks.shape[1]
+    k = np.arange(1, n)
+    log_uniform = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1) - n * np.log(2)
+    uniform = np.exp(log_uniform)
+    drawn = _SIZED_SHARE * size_probabilities(n) + (1 - _SIZED_SHARE) * uniform
+    # The two ends are always there rather than drawn.
+    by_size = np.concatenate([[0.0], uniform / drawn, [0.0]])
+    return np.asarray(by_size[masks.sum(axis=1)])
+
+
+def fit_ridge(masks: Masks, values: Floats, degree: int) -> Fit:
+    """Fit each column of ``values (m, K)`` on all terms up to ``degree``.
+
+    Parameters
+    ----------
+    masks : bool (m, n_features)
+        Complementary pairs, from `shapley_masks`.
+    values : float64 (m, K)
+    degree : int
+
+    Returns
+    -------
+    Fit
+        Its error is ``I_2`` over uniform masks from leave-one-pair-out residuals.
+    """
+    if not are_paired(masks):
+        raise ValueError(
+            "the masks are not complementary pairs; draw them with shapley_masks"
+        )
+    halves = masks[0::2]
+    even = (values[0::2] + values[1::2]) / 2
+    odd = (values[0::2] - values[1::2]) / 2
+    centre = even.mean(axis=0)
+    table = basis.terms_up_to(masks.shape[1], degree)
+    sizes = basis.term_sizes(table)
+    kernels = _kernels(halves, degree)
+    coef = np.zeros((len(table), values.shape[1]))
+    coef[0] = centre
+    square = np.zeros_like(even)
+    for parity, target in ((0, even - centre), (1, odd)):
+        part = _solve(kernels[parity], target)
+        members = np.flatnonzero(sizes % 2 == parity)
+        coef[members] += _coefficients(halves, table[members], part.dual)
+        square += part.left_out**2
+    error = _error(square, uniform_weights(halves), len(masks))
+    coef = _without_negligible(table, coef, np.asarray(error.value))
+    return Fit(table, coef, np.zeros(values.shape[1]), error)
+
+
+@dataclass(frozen=True)
+class _Solution:
+    """``dual`` b of the regression and leave-one-out residuals, both (m, K)."""
+
+    dual: Floats
+    left_out: Floats
+
+
+def _kernels(halves: Masks, degree: int) -> tuple[Floats, Floats]:
+    """Kernels of the even and of the odd terms, each (m, m).
+
+    ``(d + 1) e_{d+1} = t e_d - (n - d + 1) e_{d-1}`` for signs with sum t.
+    """
+    n = halves.shape[1]
+    rows = basis.signs(halves)[:, :-1]
+    product = rows @ rows.T / n
+    before, now = np.zeros_like(product), np.ones_like(product)
+    parts = [now.copy(), np.zeros_like(product)]
+    for d in range(min(degree, n)):
+        before, now = now, (product * now - (n - d + 1) / n**2 * before) / (d + 1)
+        parts[(d + 1) % 2] += now
+    return parts[0], parts[1]
+
+
+def _solve(kernel: Floats, target: Floats) -> _Solution:
+    """Solve for every column with the nugget that predicts left-out pairs best."""
+    solutions = [_solve_with(kernel, target, nugget) for nugget in _NUGGETS]
+    squares = [(solution.left_out**2).sum(axis=0) for solution in solutions]
+    best = np.argmin(squares, axis=0)
+    columns = np.arange(target.shape[1])
+    return _Solution(
+        np.stack([s.dual for s in solutions])[best, :, columns].T,
+        np.stack([s.left_out for s in solutions])[best, :, columns].T,
+    )
+
+
+def _solve_with(kernel: Floats, target: Floats, nugget: float) -> _Solution:
+    """Ridge regression and its leave-one-out residuals ``b_t / (K^-1)_tt``."""
+    shifted = kernel.copy(order="F")
+    shifted.flat[:: len(kernel) + 1] += nugget * kernel[0, 0]
+    factor, _ = lapack.dpotrf(shifted, lower=1, clean=1, overwrite_a=1)
+    inverse, _ = lapack.dtrtri(factor, lower=1, overwrite_c=1)
+    dual = inverse.T @ (inverse @ target)
+    return _Solution(dual, dual / (inverse**2).sum(axis=0)[:, None])
+
+
+def _coefficients(halves: Masks, table: Table, dual: Floats) -> Floats:
+    """``a_S = n**-|S| sum_t b_t chi_S(x_t)``: (n_terms, K)."""
+    rows = np.ascontiguousarray(basis.signs(halves).T)
+    variance = float(halves.shape[1]) ** -basis.term_sizes(table)
+    return np.asarray(variance[:, None] * (basis.columns(rows, table) @ dual))
+
+
+def _without_negligible(table: Table, coef: Floats, error: Floats) -> Floats:
+    """Zero the smallest larger terms; together they stay far below the error.
+
+    Ridge regression leaves no coefficient at zero. Dropped energy adds to ``I_2^2``,
+    so a tenth of the error raises it by half a percent. What a dropped odd term gave
+    to the Shapley values of its features goes to their single terms, so these values
+    do not change.
+    """
+    sizes = basis.term_sizes(table)
+    single, large = np.flatnonzero(sizes == 1), np.flatnonzero(sizes > 1)
+    order = np.argsort(np.abs(coef[large]), axis=0)
+    energy = np.cumsum(np.take_along_axis(coef[large], order, axis=0) ** 2, axis=0)
+    dropped = np.empty(order.shape, dtype=bool)
+    np.put_along_axis(dropped, order, energy <= (_NEGLIGIBLE * error) ** 2, axis=0)
+    lost = np.where(dropped, coef[large], 0.0)
+    kept = coef.copy()
+    kept[large] -= lost
+    odd = sizes[large] % 2 == 1
+    share = lost[odd] / sizes[large][odd, None]
+    for column in table[large][odd].T:
+        members = np.flatnonzero(column >= 0)
+        np.add.at(kept, single[column[members]], share[members])
+    return kept
+
+
+def _error(square: Floats, weights: Floats, n_masks: int) -> Estimate:
+    """``I_2`` and its standard error from weighted squares (n_pairs, K)."""
+    if not weights.any():  # hardly any masks: no random pair among them
+        weights = np.ones_like(weights)
+    total = weights.sum()
+    mean = weights @ square / total
+    spread = np.sqrt((weights**2) @ (square - mean) ** 2) / total
+    value = np.sqrt(mean)
+    se = np.divide(spread, 2 * value, out=np.zeros_like(value), where=value > 0)
+    return Estimate(value, se, n_masks)
