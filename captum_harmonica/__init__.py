@@ -10,7 +10,14 @@ except ImportError as error:
 
 del _captum_itself, _torch
 
+from captum_harmonica import metrics  # noqa: E402
 from captum_harmonica.attribution import Harmonica  # noqa: E402
+from captum_harmonica.interactions import (  # noqa: E402
+    Pair,
+    interactions_with,
+    pair_matrix,
+    top_pairs,
+)
 from captum_harmonica.variants import (  # noqa: E402
     HarmonicaAnchor,
     HarmonicaAnchorConstrained,
@@ -24,4 +31,9 @@ __all__ = [
     "HarmonicaAnchorConstrained",
     "HarmonicaLocal",
     "LowDegree",
+    "Pair",
+    "interactions_with",
+    "metrics",
+    "pair_matrix",
+    "top_pairs",
 ]

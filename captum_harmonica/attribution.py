@@ -41,7 +41,7 @@ class _Explained:
     forward_func: Any = None
 
 
-class Harmonica(KernelShap, ShapleyValueSampling):  # type: ignore[misc]
+class Harmonica(KernelShap, ShapleyValueSampling):
     """Sparse Fourier explanation of every removal, in place of `KernelShap`.
 
     One polynomial per example predicts the model's output for every subset of the
@@ -102,7 +102,7 @@ class Harmonica(KernelShap, ShapleyValueSampling):  # type: ignore[misc]
         self.index = index
         self._last: _Explained | None = None
 
-    @log_usage(part_of_slo=True)  # type: ignore[untyped-decorator]
+    @log_usage(part_of_slo=True)
     @torch.no_grad()
     def attribute(
         self,
@@ -254,11 +254,11 @@ class Harmonica(KernelShap, ShapleyValueSampling):  # type: ignore[misc]
         check_alpha(self.alpha)
         check_index(self.index)
 
-    def _fit(self, group: Group) -> list[Any]:
+    def _fit(self, group: Group, budget: int) -> list[Any]:
         """Fit one surrogate to each function of a group that shares its masks."""
         ReadableSet.of(self.terms, group.n_features, self.degree)
         rng = np.random.default_rng(self._seed())
-        masks = draw_masks(group.n_features, group.budget, rng, ends=self.ends)
+        masks = draw_masks(group.n_features, budget, rng, ends=self.ends)
         every_mask = len(masks) == 2**group.n_features
         whole = every_mask and self.terms is None and self.degree >= 3
         return fit_surrogates(

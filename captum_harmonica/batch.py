@@ -53,15 +53,15 @@ class Group:
     ----------
     f : MaskedForward
         Of these examples and of the features they have.
-    budget : int
-        Masks that may be evaluated.
+    rows : int64 (n_functions,)
+        Their places among all functions of the batch.
     bar : Bar
     full : float64 (n_functions * n_outputs,), optional
         Values with everything kept, if they are known already.
     """
 
     f: MaskedForward
-    budget: int
+    rows: NDArray[np.int64]
     bar: Bar
     full: NDArray[np.float64] | None = None
 
@@ -83,13 +83,35 @@ class Group:
         return shaped[:, :, 0] if shaped.shape[2] == 1 else shaped
 
 
+def look(f: MaskedForward, bar: Bar) -> tuple[MaskedForward, list[Group]]:
+    """Find out what a batch's output is like, and who shares masks with whom.
+
+    Returns
+    -------
+    f : MaskedForward
+        With ``joint`` set if the forward returns one result for the whole batch.
+    groups : list of Group
+    """
+    f, full = _first_look(replace(f, on_forward=bar.step), bar)
+    groups = [
+        Group(
+            replace(f, columns=columns) if f.joint else f.of(rows, columns),
+            rows,
+            bar,
+            None if full is None else full[rows].ravel(),
+        )
+        for rows, columns in _groups(f)
+    ]
+    return f, groups
+
+
 def explain_batch(
     f: MaskedForward,
     n_samples: int | Literal["auto"],
     title: str | None,
-    fit: Callable[[Group], list[Any]],
+    fit: Callable[[Group, int], list[Any]],
 ) -> tuple[list[Any], bool]:
-    """Fit every function of a batch, group by group.
+    """Fit every function of a batch, group by group, with ``n_samples`` masks each.
 
     Returns
     -------
@@ -98,19 +120,17 @@ def explain_batch(
     joint : bool
         Whether it is one for the whole batch.
     """
+    check_n_samples(n_samples, f.features.n_features)
     bar = Bar(title)
     try:
-        f, full = _first_look(replace(f, on_forward=bar.step), bar)
+        f, groups = look(f, bar)
         found: list[Any] = [None] * f.n_functions
-        for rows, columns in _groups(f):
-            group = Group(
-                f if f.joint else f.of(f.examples[rows], columns),
-                check_n_samples(n_samples, len(columns)),
-                bar,
-                None if full is None else full[rows].ravel(),
-            )
-            for row, one in zip(rows, fit(group), strict=True):
-                found[row] = on_all_features(one, columns, f.features.n_features)
+        for group in groups:
+            fitted = fit(group, check_n_samples(n_samples, group.n_features))
+            for row, one in zip(group.rows, fitted, strict=True):
+                found[row] = on_all_features(
+                    one, group.f.columns, f.features.n_features
+                )
         return found, f.joint
     finally:
         bar.close()

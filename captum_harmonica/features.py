@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 FeatureMask = Tensor | tuple[Tensor, ...] | None
+Reduction = Literal["auto", "value", "sum"]
 
 
 def as_tuple(value: Any) -> tuple[Any, ...]:
@@ -69,6 +70,63 @@ class FeatureMap:
             _spread_one(values, owner, ids, tensor, n_examples, joint)
             for ids, tensor in zip(self.ids, inputs, strict=True)
         )
+
+    def gather(
+        self,
+        attributions: Sequence[Tensor],
+        owner: Tensor,
+        inputs: Sequence[Tensor],
+        joint: bool,
+        reduction: Reduction,
+    ) -> Tensor:
+        """Read one value per feature off attributions shaped like the inputs.
+
+        Parameters
+        ----------
+        attributions : tensors ``(n_rows, *inputs[j].shape[1:])``
+        owner, inputs, joint : as in `spread`
+        reduction : {"auto", "value", "sum"}
+            "value": all positions of a feature hold its value, as Captum's
+            perturbation methods return it. "sum": each position holds its own share,
+            as gradient methods do. "auto": the first if positions of a feature agree.
+
+        Returns
+        -------
+        float64 (n_rows, n_features)
+        """
+        rows = [
+            _flat_rows(ids, tensor, one, owner, inputs[0].shape[0], joint)
+            for ids, tensor, one in zip(self.ids, inputs, attributions, strict=True)
+        ]
+        values = torch.cat([value for value, _ in rows], dim=1)
+        ids = torch.cat([which for _, which in rows], dim=1)
+        sums = torch.zeros(len(owner), self.n_features, dtype=torch.float64)
+        counts = sums.scatter_add(1, ids, torch.ones_like(values)).clamp_(min=1)
+        sums = sums.scatter_add(1, ids, values)
+        means = sums / counts
+        apart = (values - means.gather(1, ids)).abs().max()
+        agree = float(apart) <= 1e-5 * float(values.abs().max())
+        as_value = reduction == "value" or (reduction == "auto" and agree)
+        return means if as_value else sums
+
+
+def _flat_rows(
+    ids: Tensor,
+    tensor: Tensor,
+    attribution: Tensor,
+    owner: Tensor,
+    n_examples: int,
+    joint: bool,
+) -> tuple[Tensor, Tensor]:
+    """Values and feature ids of all positions, ``(n_rows, n_positions)`` each."""
+    if joint:
+        ids, tensor = ids[:1], tensor[:1]
+    own = tensor.shape[0] == n_examples and not joint
+    positions = ids.expand(tensor.shape).cpu()
+    block = positions.unsqueeze(1) if own else positions.unsqueeze(0)
+    which = block[owner] if own else block.expand(len(owner), *positions.shape)
+    values = attribution.detach().cpu().double()
+    return values.reshape(len(owner), -1), which.reshape(len(owner), -1)
 
 
 def _spread_one(

@@ -105,7 +105,7 @@ class MaskedForward:
         ----------
         masks : bool (m, len(columns))
         """
-        kept = self._all_columns(masks)
+        kept = self.on_all_columns(masks)
         owner = np.tile(self.examples[: self.n_functions], len(masks))
         row_of = np.repeat(np.arange(len(masks)), self.n_functions)
         parts = []
@@ -114,7 +114,8 @@ class MaskedForward:
             parts.append(self.forward(kept[row_of[rows]], owner[rows]))
         return np.concatenate(parts).reshape(len(masks), -1)
 
-    def _all_columns(self, masks: Masks) -> Masks:
+    def on_all_columns(self, masks: Masks) -> Masks:
+        """Return masks of all features; those that are not in ``columns`` are kept."""
         n = self.features.n_features
         if len(self.columns) == n:
             return masks

@@ -59,12 +59,10 @@ class HarmonicaLocal(Harmonica):
         Harmonica._check(self)
         check_radius(self.radius, max(1, _size(self.radius)))
 
-    def _fit(self, group: Group) -> list[Any]:
+    def _fit(self, group: Group, budget: int) -> list[Any]:
         radius = min(self.radius, group.n_features)
         rng = np.random.default_rng(self._seed())
-        masks = draw_masks(
-            group.n_features, group.budget, rng, radius=radius, ends=self.ends
-        )
+        masks = draw_masks(group.n_features, budget, rng, radius=radius, ends=self.ends)
         return fit_surrogates(
             masks,
             group.evaluate(masks),
@@ -116,11 +114,11 @@ class HarmonicaAnchor(Harmonica):
         Harmonica._check(self)
         check_anchors(self.anchors)
 
-    def _fit(self, group: Group) -> list[Any]:
+    def _fit(self, group: Group, budget: int) -> list[Any]:
         n_features = group.n_features
         rng = np.random.default_rng(self._seed())
         n_anchors = min(self.anchors, 2 ** min(n_features, 30))
-        masks, n_uniform = anchor_masks(n_features, group.budget, n_anchors, rng)
+        masks, n_uniform = anchor_masks(n_features, budget, n_anchors, rng)
         anchors = draw_anchors(n_features, n_anchors, rng)
         return [
             self._fit_one(masks, values, anchors, n_uniform)
@@ -218,18 +216,27 @@ class LowDegree(Harmonica):
         self,
         forward_func: Callable[..., Any],
         degree: int = 3,
+        alpha: Literal["auto"] = "auto",
         seed: int | None = None,
         *,
         ends: bool = True,
         index: str = "SV",
     ) -> None:
         Harmonica.__init__(
-            self, forward_func, degree, 0.0, seed, ends=ends, index=index
+            self, forward_func, degree, alpha, seed, ends=ends, index=index
         )
 
-    def _fit(self, group: Group) -> list[Any]:
+    def _check(self) -> None:
+        Harmonica._check(self)
+        if self.alpha != "auto":
+            raise ValueError(
+                f"alpha={self.alpha!r}, but LowDegree has no L1 strength; leave it out "
+                "or use Harmonica"
+            )
+
+    def _fit(self, group: Group, budget: int) -> list[Any]:
         rng = np.random.default_rng(self._seed())
-        masks = draw_masks(group.n_features, group.budget, rng, ends=self.ends)
+        masks = draw_masks(group.n_features, budget, rng, ends=self.ends)
         return [
             fit_low_degree(masks, values, self.degree, ends=self.ends)
             for values in group.evaluate(masks).swapaxes(0, 1)

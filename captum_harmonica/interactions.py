@@ -1,0 +1,196 @@
+"""Pairs of features, back at the input positions that they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from captum_harmonica.attribution import own_polynomial
+from captum_harmonica.features import FeatureMap, FeatureMask, as_tuple, feature_map
+from captum_harmonica.value_function import Inputs
+from harmonica_core import Surrogate, indices
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two features that act together.
+
+    Attributes
+    ----------
+    features : (int, int)
+    names : (str, str)
+    value : float or (n_outputs,)
+        What keeping both adds beyond keeping each of them.
+    first, second : bool Tensor or tuple of Tensors
+        The positions of each feature, shaped like one example of the inputs.
+    """
+
+    features: tuple[int, int]
+    names: tuple[str, str]
+    value: Any
+    first: Inputs
+    second: Inputs
+
+
+def pair_matrix(surrogates: Any, index: str = "SII") -> Tensor:
+    """All pair values of each example: ``(n_examples, n_features, n_features)``.
+
+    Symmetric, each entry the whole value of the pair, zeros on the diagonal. Several
+    outputs add a last dimension. (`Surrogate.interaction_matrix` is SHAP's layout,
+    with halves and main effects.)
+
+    Parameters
+    ----------
+    surrogates : Surrogate or sequence of them
+        From `Harmonica.explain`.
+    index : str
+        "SII" (Shapley interaction), "BII", "STII", "FSII", "k-SII", "Moebius", "FBII".
+
+    Examples
+    --------
+    >>> from captum_harmonica import Harmonica
+    >>> f = lambda x: x[:, 0] * x[:, 1] + x[:, 2]
+    >>> found = Harmonica(f).explain(torch.tensor([[2.0, 3.0, 1.0]]))
+    >>> pair_matrix(found)[0, 0]
+    tensor([0., 6., 0.])
+    """
+    return torch.stack(
+        [torch.from_numpy(_matrix(one, index)).float() for one in _as_list(surrogates)]
+    )
+
+
+def _as_list(surrogates: Any) -> list[Any]:
+    return list(surrogates) if isinstance(surrogates, Sequence) else [surrogates]
+
+
+def _matrix(surrogate: Any, index: str) -> np.ndarray:
+    whole = 2 * surrogate.interaction_matrix(index)
+    every = np.arange(surrogate.n_features)
+    whole[every, every] = 0
+    return np.asarray(whole)
+
+
+def interactions_with(
+    surrogates: Any,
+    feature: int,
+    inputs: Inputs,
+    feature_mask: FeatureMask = None,
+    index: str = "SII",
+) -> Inputs:
+    """How every input position acts together with one feature, shaped like the inputs.
+
+    Parameters
+    ----------
+    surrogates : list of Surrogate
+        From `Harmonica.explain` with these inputs, one per example, one output each
+        (for several outputs use ``[g.output(k) for g in surrogates]``).
+    feature : int
+        Number of the feature (its id minus the smallest id).
+    inputs, feature_mask
+        As they were given to `explain`.
+    index : str
+        As in `pair_matrix`.
+
+    Returns
+    -------
+    Tensor or tuple of Tensors, float32
+        Zero at the feature's own positions.
+
+    Examples
+    --------
+    >>> from captum_harmonica import Harmonica
+    >>> x, mask = torch.tensor([[2.0, 3.0, 1.0, 1.0]]), torch.tensor([[0, 1, 2, 2]])
+    >>> found = Harmonica(lambda x: x[:, 0] * x[:, 2]).explain(x, feature_mask=mask)
+    >>> interactions_with(found, 0, x, mask)
+    tensor([[0., 0., 2., 2.]])
+    """
+    rows = pair_matrix(surrogates, index)
+    features = _checked(feature_map(feature_mask, as_tuple(inputs)), rows, feature)
+    joint = len(rows) < as_tuple(inputs)[0].shape[0]
+    spread = features.spread(
+        rows[:, feature], torch.arange(len(rows)), as_tuple(inputs), joint
+    )
+    return spread if isinstance(inputs, tuple) else spread[0]
+
+
+def _checked(features: FeatureMap, rows: Tensor, feature: int) -> FeatureMap:
+    if rows.dim() != 3:
+        raise ValueError(
+            f"the surrogates have {rows.shape[-1]} outputs; needed one output each: "
+            "pass [g.output(k) for g in surrogates]"
+        )
+    if rows.shape[1] != features.n_features:
+        raise ValueError(
+            f"the surrogates have {rows.shape[1]} features and the inputs with this "
+            f"feature_mask {features.n_features}; needed those that were explained"
+        )
+    if not 0 <= feature < features.n_features:
+        raise ValueError(
+            f"feature={feature}; needed 0 to {features.n_features - 1}, the id minus "
+            "the smallest id"
+        )
+    return features
+
+
+def top_pairs(
+    surrogate: Surrogate,
+    inputs: Inputs,
+    feature_mask: FeatureMask = None,
+    n: int = 10,
+    index: str = "SII",
+    example: int = 0,
+) -> list[Pair]:
+    """Return the n strongest pairs of one example, each with its input positions.
+
+    Parameters
+    ----------
+    surrogate : Surrogate
+        Of that example, from `Harmonica.explain`.
+    inputs, feature_mask
+        As they were given to `explain`.
+    n : int
+    index : str
+        As in `pair_matrix`.
+    example : int
+        Which example of the batch the surrogate explains.
+
+    Examples
+    --------
+    >>> from captum_harmonica import Harmonica
+    >>> x = torch.tensor([[2.0, 3.0, 1.0]])
+    >>> (g,) = Harmonica(lambda x: x[:, 0] * x[:, 2]).explain(x)
+    >>> strongest = top_pairs(g, x, n=1)[0]
+    >>> strongest.names, strongest.value, strongest.first
+    (('input[0]', 'input[2]'), 2.0, tensor([ True, False, False]))
+    """
+    polynomial = own_polynomial(surrogate)
+    order = min(2, polynomial.max_degree)
+    found = indices.interactions(polynomial, order, index)
+    pairs = [(term, value) for term, value in found.items() if len(term) == 2]
+    pairs.sort(key=lambda pair: -float(np.abs(pair[1]).max()))
+    features = feature_map(feature_mask, as_tuple(inputs))
+    return [
+        Pair(
+            term,
+            (polynomial.feature_name(term[0]), polynomial.feature_name(term[1])),
+            value,
+            _positions(features, term[0], inputs, example),
+            _positions(features, term[1], inputs, example),
+        )
+        for term, value in pairs[:n]
+    ]
+
+
+def _positions(
+    features: FeatureMap, feature: int, inputs: Inputs, example: int
+) -> Inputs:
+    found = tuple(
+        (ids[min(example, len(ids) - 1)] == feature).expand(tensor.shape[1:])
+        for ids, tensor in zip(features.ids, as_tuple(inputs), strict=True)
+    )
+    return found if isinstance(inputs, tuple) else found[0]

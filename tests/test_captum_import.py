@@ -1,0 +1,42 @@
+"""What happens at import: the right Captum, or the line that installs it."""
+
+import ast
+import pathlib
+import subprocess
+import sys
+
+from pytest import mark, raises
+
+import captum_harmonica
+from captum_harmonica._captum import check_version
+
+PACKAGE = pathlib.Path(captum_harmonica.__file__).parent
+
+
+@mark.parametrize("version", ["0.9", "0.9.0", "0.9.1", "0.9.0.dev1"])
+def test_the_tested_series_is_accepted(version):
+    check_version(version)
+
+
+@mark.parametrize("version", ["0.8.0", "0.10.0", "1.0", "0.90.1"])
+def test_other_versions_are_refused_with_the_remedy(version):
+    with raises(ImportError) as error:
+        check_version(version)
+    assert version in str(error.value)
+    assert 'pip install "harmonica-xai[captum]"' in str(error.value)
+
+
+@mark.parametrize("missing", ["torch", "captum"])
+def test_a_missing_package_names_the_pip_line(missing):
+    code = f"import sys; sys.modules[{missing!r}] = None; import captum_harmonica"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert run.returncode != 0
+    assert 'pip install "harmonica-xai[captum]"' in run.stderr.splitlines()[-1]
+
+
+def test_private_helpers_are_imported_in_one_module_only():
+    for path in PACKAGE.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and path.name != "_captum.py":
+                private = node.module and node.module.split(".")[0] == "captum"
+                assert not (private and "._" in node.module), path.name
