@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -64,11 +65,11 @@ def check_terms(terms: Iterable[Sequence[int]], n_features: int) -> list[Term]:
     checked: dict[Term, None] = {}
     for term in terms:
         try:
-            features = [int(i) for i in term]
+            features = [operator.index(i) for i in term]
         except TypeError:
             raise ValueError(
-                f"term {term!r} is not a sequence of features; needed tuples such as "
-                "(0, 3); a single feature is (3,)"
+                f"term {term!r} is not a sequence of features; needed tuples of whole "
+                "numbers such as (0, 3); a single feature is (3,)"
             ) from None
         if any(i < 0 or i >= n_features for i in features):
             raise ValueError(
@@ -88,22 +89,21 @@ def check_table(terms: Table | Iterable[Sequence[int]], n_features: int) -> Tabl
     """Return a valid term table from a table or from an iterable of tuples."""
     if not isinstance(terms, np.ndarray):
         return table_of(check_terms(terms, n_features))
-    table = terms.astype(np.int32)
-    if table.ndim != 2 or terms.dtype.kind != "i" or not _is_table(table, n_features):
+    if terms.ndim != 2 or terms.dtype.kind != "i" or not _is_table(terms, n_features):
         raise ValueError(
             f"term table of shape {terms.shape} and dtype {terms.dtype} is not valid; "
             f"needed distinct rows of ascending features 0 to {n_features - 1}, padded "
             "with -1"
         )
-    return table
+    return terms.astype(np.int32)
 
 
-def _is_table(table: Table, n_features: int) -> bool:
+def _is_table(table: NDArray[Any], n_features: int) -> bool:
     """Check range, ascending features, padding at the end, distinct rows."""
+    if table.size == 0:
+        return len(table) <= 1
     if len(np.unique(table, axis=0)) != len(table):
         return False
-    if table.size == 0:
-        return True
     left, right = table[:, :-1], table[:, 1:]
     ascending = (right == -1) | ((left >= 0) & (left < right))
     return bool(ascending.all() and table.min() >= -1 and table.max() < n_features)

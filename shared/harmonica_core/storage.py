@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from harmonica_core._types import Floats
 from harmonica_core.estimate import Estimate
 from harmonica_core.evaluate import Evaluated
 
@@ -41,31 +40,36 @@ def write(
 
 def read(path: str | os.PathLike[str], kind: str) -> tuple[Header, Arrays]:
     """Read a file that `write` wrote for the same ``kind``."""
+    arrays = read_arrays(path)
     try:
-        # Opened here, because np.load leaves a damaged file open.
-        with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
         header = json.loads(arrays.pop("header").tobytes().decode())
-    except FileNotFoundError:
-        raise
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-        EOFError,
-        AttributeError,
-        TypeError,
-        NotImplementedError,
-        RuntimeError,
-        zipfile.BadZipFile,
-        zlib.error,
-    ) as error:
-        raise ValueError(
-            f"{os.fspath(path)!r} is damaged or not a file of ours ({error}); needed "
-            f"a file written by save()"
-        ) from error
+    except (KeyError, ValueError, RecursionError) as error:
+        raise _damaged(path, error) from error
     _check_header(path, header, kind)
     return header, arrays
+
+
+def read_arrays(path: str | os.PathLike[str]) -> Arrays:
+    """Read all arrays of an .npz file; whatever is wrong with it is a ValueError."""
+    # Opened here, because np.load leaves a damaged file open.
+    with open(path, "rb") as raw:
+        try:
+            with np.load(raw, allow_pickle=False) as file:
+                arrays = {name: file[name] for name in file.files}
+        # zipfile, zlib, struct, tokenize and numpy all have their own ways to fail on
+        # a damaged file, and an array can announce more memory than there is.
+        except Exception as error:
+            raise _damaged(path, error) from error
+    if not all(isinstance(array, np.ndarray) for array in arrays.values()):
+        raise _damaged(path, "it holds something else than arrays")
+    return arrays
+
+
+def _damaged(path: str | os.PathLike[str], reason: object) -> ValueError:
+    return ValueError(
+        f"{os.fspath(path)!r} is damaged or not a file of ours ({reason}); needed a "
+        "file written by save()"
+    )
 
 
 def _check_header(path: str | os.PathLike[str], header: Any, kind: str) -> None:
@@ -120,49 +124,72 @@ def unpack(header: Header, arrays: Arrays, prefix: str = "") -> dict[str, Any]:
 
 
 def _unpack(header: Header, arrays: Arrays, prefix: str) -> dict[str, Any]:
-    n_features = int(header["n_features"])
-    table = arrays[prefix + "table"]
-    names, outputs = header["feature_names"], header["output_names"]
+    n_features = _whole(header["n_features"])
+    coef = arrays[prefix + "coef"]
+    outputs = coef.shape[1:]
+    radius, stopped = header["radius"], header["stopped"]
     return {
         "n_features": n_features,
-        "table": table,
-        "coef": arrays[prefix + "coef"],
-        "error": _unpack_error(header["error"]),
-        "n_evaluations": int(header["n_evaluations"]),
-        "alpha": _scalar_or_array(header["alpha"]),
-        "radius": header["radius"],
-        "max_degree": int(header["max_degree"]),
-        "feature_names": None if names is None else tuple(names),
-        "output_names": None if outputs is None else tuple(outputs),
-        "stopped": None if header["stopped"] is None else str(header["stopped"]),
-        "evaluated": _unpack_evaluated(arrays, prefix, n_features),
+        "table": arrays[prefix + "table"],
+        "coef": coef,
+        "error": _unpack_error(header["error"], outputs),
+        "n_evaluations": _whole(header["n_evaluations"]),
+        "alpha": _per_output(header["alpha"], outputs),
+        "radius": None if radius is None else _whole(radius, n_features),
+        "max_degree": _whole(header["max_degree"]),
+        "feature_names": _names(header["feature_names"]),
+        "output_names": _names(header["output_names"]),
+        "stopped": None if stopped is None else _text(stopped),
+        "evaluated": _unpack_evaluated(arrays, prefix, n_features, outputs),
     }
 
 
-def _unpack_error(error: dict[str, Any] | None) -> Estimate | None:
+def _unpack_error(error: Header | None, outputs: tuple[int, ...]) -> Estimate | None:
     if error is None:
         return None
     return Estimate(
-        _scalar_or_array(error["value"]),
-        _scalar_or_array(error["standard_error"]),
-        int(error["n_evaluations"]),
+        _per_output(error["value"], outputs),
+        _per_output(error["standard_error"], outputs),
+        _whole(error["n_evaluations"]),
         bool(error["exact"]),
     )
 
 
-def _unpack_evaluated(arrays: Arrays, prefix: str, n_features: int) -> Evaluated | None:
+def _unpack_evaluated(
+    arrays: Arrays, prefix: str, n_features: int, outputs: tuple[int, ...]
+) -> Evaluated | None:
     if prefix + "masks" not in arrays:
         return None
-    packed = arrays[prefix + "masks"]
+    packed, values = arrays[prefix + "masks"], arrays[prefix + "values"]
+    if packed.dtype != np.uint8 or packed.shape[1:] != (-(-n_features // 8),):
+        raise TypeError(f"masks {packed.dtype} {packed.shape}")
+    if values.dtype != np.float64 or values.shape != (len(packed), *outputs):
+        raise TypeError(f"values {values.dtype} {values.shape}")
     masks = np.unpackbits(packed, axis=1, count=n_features).astype(bool)
-    values = arrays[prefix + "values"]
-    if len(values) != len(masks):
-        raise ValueError(
-            f"the file has {len(masks)} masks but {len(values)} values; it is damaged"
-        )
     return Evaluated(masks, values)
 
 
-def _scalar_or_array(number: Any) -> Any:
-    array = np.asarray(number, dtype=np.float64)
-    return float(array) if array.ndim == 0 else array
+def _whole(number: Any, most: int = 1 << 62) -> int:
+    if type(number) is not int or not 0 <= number <= most:
+        raise TypeError(f"{number!r} where a whole number up to {most} was expected")
+    return number
+
+
+def _text(text: Any) -> str:
+    if not isinstance(text, str):
+        raise TypeError(f"{text!r} where a text was expected")
+    return text
+
+
+def _names(names: Any) -> tuple[str, ...] | None:
+    return None if names is None else tuple(_text(name) for name in names)
+
+
+def _per_output(numbers: Any, outputs: tuple[int, ...]) -> float | Floats:
+    """Return one number, or one per output."""
+    array = np.asarray(numbers, dtype=np.float64)
+    if array.ndim == 0:
+        return float(array)
+    if array.shape != outputs:
+        raise TypeError(f"{len(array)} numbers for outputs of shape {outputs}")
+    return array

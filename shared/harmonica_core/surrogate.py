@@ -73,9 +73,14 @@ class Surrogate(Askable):
     evaluated: Evaluated | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.n_features, (int, np.integer)) or self.n_features < 0:
+            raise ValueError(f"n_features={self.n_features!r}; needed a whole number")
         table = basis.check_table(self.table, self.n_features)
-        coef = np.array(self.coef, dtype=np.float64)
-        if coef.ndim not in (1, 2) or len(table) != len(coef):
+        given = np.asarray(self.coef)
+        if given.dtype.kind not in "biuf":
+            raise ValueError(f"coef has dtype {given.dtype}; needed real numbers")
+        coef = given.astype(np.float64)
+        if coef.ndim not in (1, 2) or len(table) != len(coef) or 0 in coef.shape[1:]:
             raise ValueError(
                 f"got {len(table)} distinct terms and coef of shape {coef.shape}; "
                 "needed one row of coef per term"
