@@ -7,7 +7,9 @@ except ImportError as error:
         'shap_harmonica needs SHAP: pip install "harmonica-xai[shap]"'
     ) from error
 
+from shap_harmonica import metrics
 from shap_harmonica.explainer import HarmonicaExplainer
+from shap_harmonica.pairs import pairs
 from shap_harmonica.variants import (
     HarmonicaAnchor,
     HarmonicaAnchorConstrained,
@@ -21,4 +23,6 @@ __all__ = [
     "HarmonicaExplainer",
     "HarmonicaLocal",
     "LowDegree",
+    "metrics",
+    "pairs",
 ]

@@ -33,7 +33,7 @@ _FOREIGN = {"algorithm", "keep_index", "keep_index_ordered", "linearize_link"}
 _BLOCK = "shap_harmonica.HarmonicaExplainer"
 
 
-class HarmonicaExplainer(shap.Explainer):  # type: ignore[misc]
+class HarmonicaExplainer(shap.Explainer):
     """Explain any model by sparse polynomials of "which features are kept".
 
     A swap-in for `shap.KernelExplainer` and `shap.PermutationExplainer` that also has

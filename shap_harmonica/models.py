@@ -27,7 +27,7 @@ def as_function(model: Any) -> Model:
             f"model is a {type(model).__name__}, which can not be called; needed a "
             f"function of a batch of inputs{hint}"
         )
-    return model  # type: ignore[no-any-return]
+    return model
 
 
 def is_torch_module(model: object) -> bool:

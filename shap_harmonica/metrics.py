@@ -1,0 +1,279 @@
+"""Consistency metrics in SHAP's vocabulary, for the output of any SHAP explainer.
+
+An explanation's row is read as a function of masks: ``g(mask) = base + sum of the kept
+features' values``, and for an interaction cube the sum over kept pairs as well. A list
+of surrogates (``explainer.surrogates``) is taken as it is. Each metric returns one
+number per row: ``(n_rows,)`` or ``(n_rows, n_outputs)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypedDict, Unpack
+
+import numpy as np
+import shap
+
+from harmonica_core import Estimate, from_attributions
+from harmonica_core import metrics as core
+from harmonica_core._types import Masks, Values
+from shap_harmonica.background import Background
+from shap_harmonica.links import check_link
+from shap_harmonica.masked import MaskedRow
+from shap_harmonica.models import as_function
+from shap_harmonica.reading import check_rows, masked_arguments
+from shap_harmonica.value_function import Table, call_rows
+
+
+class How(TypedDict, total=False):
+    """Keywords of every metric.
+
+    Attributes
+    ----------
+    link : callable or name
+        Of the explainer that made the explanation; identity by default.
+    groups : labels or callable
+        Of the explainer that made the explanation.
+    outputs : sequence of int
+        The outputs that were explained; all by default.
+    max_evaluations : int
+        Masks per row: up to so many are enumerated, beyond that sampled.
+    seed : int
+    batch_size : int or "auto"
+        Model rows per call.
+    return_standard_error : bool
+        Return a pair: the values and their standard errors.
+    """
+
+    link: Any
+    groups: Any
+    outputs: Any
+    max_evaluations: int
+    seed: int
+    batch_size: Any
+    return_standard_error: bool
+
+
+@dataclass(frozen=True)
+class Game:
+    """One row as a function of masks.
+
+    Attributes
+    ----------
+    function : callable, bool (m, n_features) -> (m,) or (m, n_outputs)
+    n_features : int
+    feature_of : int (n_columns,) or None
+        Feature of each column of the explanation, when columns are grouped.
+    """
+
+    function: Callable[[Masks], Values]
+    n_features: int
+    feature_of: np.ndarray | None
+
+
+def interpretation_error(
+    model: Any,
+    masker: Any,
+    explanation: Any,
+    X: Any = None,
+    radius: int | None = None,
+    p: Any = 2,
+    *,
+    threshold: float = 0.1,
+    **how: Unpack[How],
+) -> Any:
+    """``I_p = (E |f(mask) - g(mask)|^p)^(1/p)`` of each row's explanation.
+
+    Parameters
+    ----------
+    model, masker
+        As given to the explainer.
+    explanation : shap.Explanation or list of surrogates
+    X : rows, optional
+        By default the explanation's ``data``.
+    radius : int, optional
+        Masks with 1 to ``radius`` features removed; None: all masks.
+    p : float, "inf" or "L0"
+        "L0" is the share of masks with an error of at least ``threshold``.
+    **how
+        See `How`.
+
+    Examples
+    --------
+    >>> f = lambda x: x[:, 0] * x[:, 1]
+    >>> X = np.array([[1.0, 1.0]])
+    >>> phi = shap.Explanation(np.array([[0.5, 0.5]]), np.zeros(1), X)
+    >>> interpretation_error(f, np.zeros((1, 2)), phi).round(4).tolist()
+    [0.3536]
+    """
+    metric = partial(core.interpretation_error, p=p, radius=radius, threshold=threshold)
+    return _per_row(metric, model, masker, explanation, X, how)
+
+
+def truthful_gap(
+    model: Any,
+    masker: Any,
+    explanation: Any,
+    X: Any = None,
+    degree: int | None = None,
+    terms: Any = None,
+    **how: Unpack[How],
+) -> Any:
+    """``sum_{S in C} <f - g, chi_S>^2`` of each row: what g leaves unsaid within C.
+
+    C holds all terms up to ``degree`` (3 by default), or ``terms``; other parameters
+    as in `interpretation_error`.
+    """
+    metric = partial(core.truthful_gap, degree=degree, terms=terms)
+    return _per_row(metric, model, masker, explanation, X, how)
+
+
+def r_squared(
+    model: Any,
+    masker: Any,
+    explanation: Any,
+    X: Any = None,
+    radius: int | None = None,
+    **how: Unpack[How],
+) -> Any:
+    """Share of the model's variance over masks that each row's explanation explains."""
+    metric = partial(core.r_squared, radius=radius)
+    return _per_row(metric, model, masker, explanation, X, how)
+
+
+def infidelity(
+    model: Any,
+    masker: Any,
+    explanation: Any,
+    X: Any = None,
+    radius: int | None = None,
+    *,
+    normalize: bool = False,
+    **how: Unpack[How],
+) -> Any:
+    """Mean squared difference between predicted and true drops of each row's output."""
+    metric = partial(core.infidelity, radius=radius, normalize=normalize)
+    return _per_row(metric, model, masker, explanation, X, how)
+
+
+def efficiency_gap(
+    model: Any, masker: Any, explanation: Any, X: Any = None, **how: Unpack[How]
+) -> Any:
+    """``|f(x) - g(x)|`` with everything kept: how far the values are from adding up."""
+
+    def metric(f: Any, g: Any, n_features: int, **sampling: Any) -> Estimate:
+        return core.efficiency_gap(f, g, n_features)
+
+    return _per_row(metric, model, masker, explanation, X, how)
+
+
+def games(model: Any, masker: Any, X: Any, **how: Unpack[How]) -> list[Game]:
+    """Every row of X as a function of masks, with the model's link applied."""
+    function = as_function(model)
+    link = check_link(how.get("link", shap.links.identity))
+    background = Background.of(masker)
+    batch_size, groups = how.get("batch_size", "auto"), how.get("groups")
+    if background is None:
+        rows = [
+            MaskedRow(function, masker, link, args, groups)
+            for args in masked_arguments(X if isinstance(X, tuple) else (X,))
+        ]
+        return [_masked_game(row, batch_size, how.get("outputs")) for row in rows]
+    table = Table(function, background, link, groups)
+    checked, _ = check_rows(X, background)
+    table.expected_value(checked)
+    bound = table.inputs(checked)
+    every = np.arange(table.n_features)[None]
+
+    def game(row: int) -> Game:
+        def value(masks: Masks) -> Values:
+            n_rows, which = call_rows(table, batch_size), np.array([row])
+            found = table.values(bound, which, every, masks, n_rows, lambda n: None)
+            return _chosen(found[:, 0], how.get("outputs"))
+
+        return Game(value, table.n_features, table.column_feature if groups else None)
+
+    return [game(row) for row in range(len(checked))]
+
+
+def _masked_game(row: MaskedRow, batch_size: Any, outputs: Any) -> Game:
+    every = np.arange(row.n_features)
+
+    def value(masks: Masks) -> Values:
+        return _chosen(row.values(every, masks, batch_size), outputs)
+
+    return Game(value, row.n_features, row.feature_of)
+
+
+def _chosen(values: Values, outputs: Any) -> Values:
+    return values if outputs is None else values[:, np.atleast_1d(outputs)]
+
+
+def _per_row(
+    metric: Callable[..., Estimate],
+    model: Any,
+    masker: Any,
+    explanation: Any,
+    X: Any,
+    how: How,
+) -> Any:
+    rows = games(model, masker, _data(explanation) if X is None else X, **how)
+    functions = _functions(explanation, rows)
+    sampling: dict[str, Any] = {
+        name: how[name] for name in ("max_evaluations", "seed") if name in how
+    }
+    found = [
+        metric(row.function, g, row.n_features, **sampling)
+        for row, g in zip(rows, functions, strict=True)
+    ]
+    values = np.stack([np.asarray(estimate.value) for estimate in found])
+    if not how.get("return_standard_error", False):
+        return values
+    return values, np.stack([np.asarray(estimate.standard_error) for estimate in found])
+
+
+def _data(explanation: Any) -> Any:
+    data = getattr(explanation, "data", None)
+    if data is None:
+        raise ValueError("the explanation holds no data; pass the explained rows as X=")
+    return data
+
+
+def _functions(explanation: Any, rows: list[Game]) -> list[Any]:
+    """One g per row: the surrogates given, or what the values say."""
+    if not isinstance(explanation, shap.Explanation):
+        given = list(explanation)
+    else:
+        values, base = explanation.values, explanation.base_values
+        if len(rows) == 1 and len(np.shape(values)) and len(values) != 1:
+            values, base = [values], [base]
+        bases = np.broadcast_to(base, len(values)) if np.ndim(base) == 0 else base
+        if len(values) != len(rows):
+            raise ValueError(f"got {len(values)} explained rows for {len(rows)} of X")
+        given = [_additive(*cell) for cell in zip(values, bases, rows, strict=True)]
+    if len(given) != len(rows):
+        raise ValueError(f"got {len(given)} surrogates for {len(rows)} rows of X")
+    return given
+
+
+def _additive(values: Any, base: Any, game: Game) -> Any:
+    """Return the surrogate of one row's values, however its outputs are shaped."""
+    array, base = np.asarray(values, dtype=np.float64), np.asarray(base)
+    tail = base.shape
+    head = array.shape[: array.ndim - len(tail)]
+    if tail == (1,) and array.shape[-1] != 1:  # SHAP drops a single output's axis
+        base, tail, head = base[0], (), array.shape
+        return _as_column(from_attributions(array.reshape(head), base))
+    if game.feature_of is not None or np.prod(head) == game.n_features:
+        array = array.reshape(-1, *tail)
+    if game.feature_of is not None:
+        summed = np.zeros((game.n_features, *tail))
+        np.add.at(summed, game.feature_of, array)
+        array = summed
+    return from_attributions(array, base if tail else float(base))
+
+
+def _as_column(surrogate: Any) -> Callable[[Masks], Values]:
+    return lambda masks: surrogate(masks)[:, None]
