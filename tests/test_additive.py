@@ -54,7 +54,9 @@ def test_a_matrix_in_shap_layout():
     rng = np.random.default_rng(0)
     half = rng.normal(size=(4, 4, 2))
     matrix = half + half.swapaxes(0, 1)
-    g = from_attributions(matrix, base=[0.0, 1.0])
+    uneven = np.triu(np.ones((4, 4)), 1)[:, :, None] * half  # both halves count
+    uneven = matrix + uneven - uneven.swapaxes(0, 1)
+    g = from_attributions(uneven, base=[0.0, 1.0])
     for mask in all_masks(4):
         inside = matrix[np.ix_(mask, mask)].sum(axis=(0, 1))
         np.testing.assert_allclose(g(mask)[0], [0.0, 1.0] + inside, atol=1e-12)

@@ -189,6 +189,8 @@ def test_closed_forms_of_pairs_at_degree_three():
 def test_an_additive_surrogate_answers_order_one_and_its_matrix():
     g = Surrogate(3, [(), (0,), (2,)], [1.0, 0.5, -0.25])
     assert g.interactions(1) == {(0,): 1.0, (2,): -0.5}
+    with pytest.raises(ValueError, match="order=2 of a surrogate of degree 1"):
+        g.interactions(2)
     np.testing.assert_allclose(g.interaction_matrix(), np.diag([1.0, 0, -0.5]))
     constant = Surrogate(3, [()], [1.0])
     assert constant.interactions(1) == {}
