@@ -73,7 +73,14 @@ class Results:
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
             return cls._parse(content)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (
+            ValueError,
+            KeyError,
+            TypeError,
+            AttributeError,
+            OverflowError,
+            RecursionError,
+        ) as error:
             raise ValueError(
                 f"{path} is damaged or not a result of harmonica compare ({error!r})"
             ) from error
@@ -87,9 +94,20 @@ class Results:
             )
         cells = tuple(Cell(**cell) for cell in content["cells"])
         for cell in cells:
-            if cell.status not in STATUSES:
-                raise ValueError(f"status {cell.status!r}")
-            for value, standard_error in cell.numbers.values():
-                float(value), float(standard_error)
+            _check_cell(cell)
         settings, versions = dict(content["settings"]), dict(content["versions"])
         return cls(settings, versions, cells, bool(content["complete"]))
+
+
+def _check_cell(cell: Cell) -> None:
+    texts = (cell.case, cell.method, cell.message)
+    counts = (cell.budget, cell.seed, cell.n_calls)
+    if not all(isinstance(text, str) for text in texts):
+        raise TypeError(f"{texts!r} where texts were expected")
+    if not all(type(count) is int for count in counts):
+        raise TypeError(f"{counts!r} where whole numbers were expected")
+    if cell.status not in STATUSES:
+        raise ValueError(f"status {cell.status!r}")
+    float(cell.seconds)
+    for value, standard_error in cell.numbers.values():
+        float(value), float(standard_error)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from functools import partial
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from harmonica_compare.case import Case
 from harmonica_compare.tasks import TaskError, TaskOptions, need_data
 from harmonica_core._types import Floats, Masks
 from harmonica_core.masks import mask_numbers
+from harmonica_core.storage import read_arrays
 
 
 def load(options: TaskOptions) -> list[Case]:
@@ -28,12 +28,14 @@ def load(options: TaskOptions) -> list[Case]:
 
 def _read(path: Path, most: int) -> list[Case]:
     try:
-        with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
-            values = np.asarray(file["values"], dtype=np.float64)
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        values = read_arrays(path)["values"]
+    except (OSError, ValueError, KeyError) as error:
         raise TaskError(
             f"{path}: not a game file with an array 'values' ({error})"
         ) from error
+    if values.dtype.kind not in "biuf":
+        raise TaskError(f"{path}: values are {values.dtype}; needed real numbers")
+    values = values.astype(np.float64)
     n = values.shape[-1].bit_length() - 1 if values.ndim == 2 else 0
     if values.ndim != 2 or n < 1 or values.shape[1] != 1 << n:
         raise TaskError(
