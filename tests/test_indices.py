@@ -3,10 +3,11 @@ import math
 import numpy as np
 import pytest
 import reference
-from harmonica_core import Surrogate, fit_surrogate, indices
-from harmonica_core.masks import all_masks, mask_numbers
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from harmonica_core import Surrogate, fit_surrogate, indices
+from harmonica_core.masks import all_masks, mask_numbers
 
 BRUTE = {
     "BII": reference.bii,
