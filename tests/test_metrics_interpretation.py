@@ -167,6 +167,8 @@ def test_efficiency_gap():
     gap = metrics.efficiency_gap(function_of(f), g, 4)
     assert gap.value == abs(f[-1] - g[-1])
     assert gap.exact and gap.n_evaluations == 1
+    with pytest.raises(ValueError, match="2 outputs and f has 1"):
+        metrics.efficiency_gap(f, np.stack([g, g], axis=1), 4)
     stored = metrics.EvaluationSet.draw(f, 4)
     assert metrics.efficiency_gap(stored, g, 4).value == gap.value
 

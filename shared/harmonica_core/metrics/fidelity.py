@@ -29,8 +29,13 @@ def efficiency_gap(
         As for `interpretation_error`.
     """
     n_features = check_feature_count(n_features)
-    at_input = _values_of_input(f, n_features, "f")
-    gap = np.abs(_values_of_input(g, n_features, "g") - at_input)
+    true = _values_of_input(f, n_features, "f")
+    said = _values_of_input(g, n_features, "g")
+    if said.size != true.size:
+        raise ValueError(
+            f"g has {said.size} outputs and f has {true.size}; needed the same number"
+        )
+    gap = np.abs(said.reshape(true.shape) - true)
     flat = gap.ndim == 0
     return Estimate(
         float(gap) if flat else gap,
