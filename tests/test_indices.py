@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harmonica_core import Surrogate, fit_surrogate, indices
+from harmonica_core.index_weights import bernoulli, size_weights
 from harmonica_core.masks import all_masks, mask_numbers
 
 BRUTE = {
@@ -240,7 +241,7 @@ def test_case_and_full_names_pass():
 
 
 def test_bernoulli_numbers():
-    assert [float(indices.bernoulli(m)) for m in range(7)] == pytest.approx(
+    assert [float(bernoulli(m)) for m in range(7)] == pytest.approx(
         [1, -1 / 2, 1 / 6, 0, -1 / 30, 0, 1 / 42]
     )
 
@@ -256,7 +257,7 @@ def test_the_base_of_an_index():
 
 
 def test_weights_of_sii_are_the_integral():
-    weights = indices.size_weights("SII", 2, 6)
+    weights = size_weights("SII", 2, 6)
     for s in (1, 2):
         for t in range(s, 7):
             u = t - s
