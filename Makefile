@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup compare test lint bench clean
+.PHONY: setup compare test lint bench gallery clean
 
 setup: $(READY)
 
@@ -28,6 +28,10 @@ lint: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m pytest -o addopts="" -q -s tests/benchmarks --benchmark-enable
+
+gallery: $(READY)
+	$(BIN)/python examples/05_what_if.py out/gallery
+	$(BIN)/python docs/gallery/screenshots.py out/gallery
 
 clean:
 	rm -rf $(VENV) build dist out site *.egg-info

@@ -1,7 +1,8 @@
 """Ask three real models "and if this had not been there?": `make gallery`.
 
 A table (breast cancer), a sentence and an image (superpixels); all data comes with
-scikit-learn and scikit-image. Writes one HTML page for each into a folder.
+scikit-learn and scikit-image. Writes one HTML page for each into a folder. The terms
+are kept to small sizes (terms=None), so that each of them can be read.
 """
 
 import re
@@ -32,7 +33,12 @@ def table(path: Path) -> None:
         return forest.predict_proba(np.where(masks, patient, mean))[:, 0]
 
     surrogate = fit_surrogate(
-        malignant, 30, degree=2, ends=True, feature_names=cancer.feature_names
+        malignant,
+        30,
+        degree=2,
+        terms=None,
+        ends=True,
+        feature_names=cancer.feature_names,
     )
     surrogate.what_if(
         path,
@@ -67,7 +73,7 @@ def sentence(path: Path) -> None:
         kept = [" ".join(np.array(words)[mask]) for mask in masks]
         return model.predict_proba(kept)[:, 1]
 
-    surrogate = fit_surrogate(about_cancer, len(words), ends=True)
+    surrogate = fit_surrogate(about_cancer, len(words), terms=None, ends=True)
     surrogate.what_if(
         path,
         tokens=[*zip(words, range(len(words)), strict=True), (".", None)],
@@ -93,7 +99,7 @@ def image(path: Path) -> None:
         small = np.stack([transform.resize(one, (25, 25)) for one in grey])
         return model.predict_proba(small.reshape(len(masks), -1))[:, 1]
 
-    surrogate = fit_surrogate(face, n_features, batch_size=64, ends=True)
+    surrogate = fit_surrogate(face, n_features, terms=None, batch_size=64, ends=True)
     surrogate.what_if(
         path,
         image=photo,

@@ -2,12 +2,7 @@ import html
 import json
 import os
 import re
-import shutil
-import subprocess
-import sys
-import zipfile
 from html.parser import HTMLParser
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -231,25 +226,3 @@ def test_a_page_that_was_not_written_has_no_path(surrogate):
 def test_misfits_are_explained(surrogate, options, message):
     with pytest.raises(ValueError, match=message):
         surrogate.what_if(**options)
-
-
-def test_the_wheel_ships_the_page(tmp_path):
-    """Every file of the page, and nothing of it twice."""
-    root = Path(__file__).parents[1]
-    copy = tmp_path / "copy"
-    skip = shutil.ignore_patterns(".*", "*.egg-info", "out", "build", "docs")
-    shutil.copytree(root, copy, ignore=skip)
-    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", str(copy)]
-    subprocess.run(command, check=True, capture_output=True)
-    (wheel,) = (copy / "dist").glob("*.whl")
-    with zipfile.ZipFile(wheel) as files:
-        shipped = {n for n in files.namelist() if n.startswith("harmonica_core/page/")}
-        packages = {n.split("/")[0] for n in files.namelist()}
-    assert {Path(name).name for name in shipped} == {
-        "draw.js",
-        "model.js",
-        "page.css",
-        "page.html",
-        "page.js",
-    }
-    assert "shared" not in packages

@@ -21,7 +21,7 @@ function place(id, value, width = null) {
 
 function drawTicks() {
   const spread = range.high - range.low;
-  const rough = spread / 4;
+  const rough = spread / 5;
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((k) => k * power).find((k) => k >= rough);
   const ticks = [];
@@ -151,12 +151,13 @@ function find() {
   const mask = Array.from(model.kept);
   features.forEach((i) => { mask[i] = 1 - mask[i]; });
   const list = (kept) => features.filter((i) => mask[i] === kept).map((i) => data.names[i]).join(", ");
-  const parts = [["Remove", 0], ["Restore", 1]].filter(([, kept]) => list(kept)).map(([verb, kept]) => `${verb} ${list(kept)}`);
+  const parts = [["remove", 0], ["restore", 1]].filter(([, kept]) => list(kept)).map(([verb, kept]) => `${verb} ${list(kept)}`);
+  const told = parts.join("; ");
   const after = probe(mask);
   const sure = exact
     ? "Exact: no smaller change crosses."
     : `Greedy: a smaller change may exist, but none of up to ${searched} feature${searched === 1 ? "" : "s"}.`;
-  write(byId("found"), `${parts.join("; ")} \u2192 g = ${number(after)}. ${sure}`);
+  write(byId("found"), `${told[0].toUpperCase()}${told.slice(1)} \u2192 g = ${number(after)}. ${sure}`);
   byId("apply").onclick = () => {
     go(mask, "Change applied");
     byId("find").focus();
