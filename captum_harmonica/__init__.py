@@ -24,6 +24,7 @@ from captum_harmonica.variants import (  # noqa: E402
     HarmonicaLocal,
     LowDegree,
 )
+from captum_harmonica.whatif import what_if  # noqa: E402
 
 __all__ = [
     "Harmonica",
@@ -36,4 +37,5 @@ __all__ = [
     "metrics",
     "pair_matrix",
     "top_pairs",
+    "what_if",
 ]

@@ -16,6 +16,7 @@ from shap_harmonica.variants import (
     HarmonicaLocal,
     LowDegree,
 )
+from shap_harmonica.whatif import what_if
 
 __all__ = [
     "HarmonicaAnchor",
@@ -25,4 +26,5 @@ __all__ = [
     "LowDegree",
     "metrics",
     "pairs",
+    "what_if",
 ]

@@ -27,6 +27,7 @@ from shap_harmonica.reading import (
 )
 from shap_harmonica.rows import Explained, Task, explain_masked, explain_table
 from shap_harmonica.value_function import Table
+from shap_harmonica.whatif import named
 
 # Arguments of other SHAP explainers that a swapped-in call may carry along.
 _FOREIGN = {"algorithm", "keep_index", "keep_index_ordered", "linearize_link"}
@@ -234,7 +235,7 @@ class HarmonicaExplainer(shap.Explainer):
             found, explanation = self._explain_table(args[0], task, cube, main_effects)
         else:
             found, explanation = self._explain_masked(args, task, cube)
-        self.surrogates = [row.surrogate for row in found]
+        self.surrogates = named([row.surrogate for row in found], explanation)
         for part in explanation if isinstance(explanation, list) else [explanation]:
             part.compute_time = time.perf_counter() - start
         return explanation

@@ -64,6 +64,11 @@ def test_segments_of_captum_are_taken():
     assert picture.segment_labels(np.repeat(labels, 3, axis=0), 6).shape == (2, 3)
 
 
+def test_numbers_that_occur_nowhere_are_empty_segments():
+    drawn = picture.encode(np.zeros((1, 2)), [[4, 6]], 3)
+    assert drawn["fills"] == ["M0 0h1v1h-1z", "", "M1 0h1v1h-1z"]
+
+
 def test_large_images_are_thinned_unless_a_segment_would_vanish():
     labels = np.repeat([0, 1], 700)[None, :].repeat(4, axis=0)
     assert picture.encode(np.zeros((4, 1400)), labels, 2)["width"] == 467
@@ -74,8 +79,8 @@ def test_large_images_are_thinned_unless_a_segment_would_vanish():
 def test_misfits_are_explained():
     with pytest.raises(ValueError, match="image is 2 x 3 but segments are 3 x 2"):
         picture.encode(np.zeros((2, 3)), np.arange(6).reshape(3, 2), 6)
-    with pytest.raises(ValueError, match="2 distinct labels; needed 3"):
-        picture.encode(np.zeros((1, 2)), [[0, 1]], 3)
+    with pytest.raises(ValueError, match="2 distinct labels; needed 4"):
+        picture.encode(np.zeros((1, 2)), [[0, 1]], 4)
     with pytest.raises(ValueError, match=r"image has shape \(2,\)"):
         picture.as_pixels(np.zeros(2))
     with pytest.raises(ValueError, match=r"segments have shape \(2, 1, 2\)"):

@@ -23,7 +23,8 @@ def encode(image: Any, segments: Any, n_features: int) -> dict[str, Any]:
     image : (h, w), (h, w, 1 or 3 or 4), or channels first as PyTorch has them
         0 to 255 for integers, 0 to 1 for floats.
     segments : int (h, w), or (1, h, w) and the like
-        The n_features distinct labels in ascending order are features 0, 1, ...
+        The n_features distinct labels in ascending order are features 0, 1, ...; or
+        numbers that span n_features, as Captum's ids, of which some may be absent.
     n_features : int
     """
     labels = segment_labels(segments, n_features)
@@ -35,7 +36,9 @@ def encode(image: Any, segments: Any, n_features: int) -> dict[str, Any]:
         )
     step = -(-max(labels.shape) // _MAX_SIDE)
     thin = labels[::step, ::step]
-    if len(np.unique(thin)) == n_features:  # else a tiny segment would vanish
+    if len(np.unique(thin)) == len(
+        np.unique(labels)
+    ):  # else a tiny segment would vanish
         pixels, labels = pixels[::step, ::step], thin
     height, width = labels.shape
     return {
@@ -59,12 +62,14 @@ def segment_labels(segments: Any, n_features: int) -> np.ndarray:
             "label per pixel"
         )
     found, labels = np.unique(array, return_inverse=True)
-    if len(found) != n_features:
-        raise ValueError(
-            f"segments hold {len(found)} distinct labels; needed {n_features}, one per "
-            "feature of the surrogate"
-        )
-    return np.asarray(labels.reshape(array.shape))
+    if len(found) == n_features:
+        return np.asarray(labels.reshape(array.shape))
+    if found[-1] - found[0] == n_features - 1:  # some numbers occur nowhere
+        return np.asarray(array - found[0])
+    raise ValueError(
+        f"segments hold {len(found)} distinct labels; needed {n_features}, one per "
+        "feature of the surrogate"
+    )
 
 
 def as_pixels(image: Any) -> np.ndarray:
@@ -138,7 +143,12 @@ def _outline_path(labels: np.ndarray) -> str:
 
 
 def centre(member: np.ndarray) -> tuple[float, float]:
-    """Return a point well inside: the member pixel nearest to the mean of all."""
+    """Return a point well inside: the member pixel nearest to the mean of all.
+
+    (0, 0) when there are no member pixels.
+    """
     y, x = np.nonzero(member)
+    if not len(y):
+        return 0.0, 0.0
     nearest = int(np.argmin((y - y.mean()) ** 2 + (x - x.mean()) ** 2))
     return float(x[nearest]) + 0.5, float(y[nearest]) + 0.5

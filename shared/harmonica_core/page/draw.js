@@ -115,6 +115,7 @@ function buildPicture() {
   });
   svg.append(element("path", { class: "outline", d: outline, "stroke-width": unit / 4 }));
   centres.forEach(([x, y], i) => {
+    if (!fills[i]) return; // a feature without pixels
     const place = { class: "number", x, y, "font-size": 4 * unit, "stroke-width": unit };
     svg.append(element("text", place, data.marks[i]));
   });
