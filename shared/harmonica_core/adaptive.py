@@ -1,15 +1,14 @@
-"""The readable set chosen by the samples: honest combination of sparse and smooth fits.
+"""The readable set chosen by the samples: a sparse and a smooth fit, honestly blended.
 
-Each candidate is a polynomial: the LASSO up to a degree, and Gaussian-process
-interpolants (`harmonica_core.kernel`) that reach every order. All are cross-validated
-on the same folds, screening and tuning included, and are combined with non-negative
-weights that sum to one, found from held-out predictions, for even and odd terms
-separately. A convex combination of polynomials is a polynomial.
+The sparse candidate is the LASSO on all terms up to a degree. The smooth one is a
+Gaussian-process interpolant (`harmonica_core.kernel`), which reaches terms of every
+size. Both are cross-validated on the same folds, screening and tuning included. The
+share of each, for even and for odd terms, is the one with the least held-out error; a
+convex combination of two polynomials is a polynomial.
 """
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,15 +21,14 @@ from harmonica_core.kernel import ALL, EVEN, ODD, Interpolant, fit_interpolant
 from harmonica_core.lasso import SparseFit, fit_sparse
 from harmonica_core.masks import are_paired
 
-# Sums of rates that the components of each interpolant start from.
-INTERPOLANTS = ((1.0,), (0.5, 4.0))
 _MAX_TERMS = 1 << 17
 # Rows of one interpolant, and rows times outputs; beyond, the sparse fit stands alone.
 _MAX_ROWS, _MAX_WORK = 2100, 1 << 15
 _MAX_FEATURES = 64
 # Terms are dropped while together they stay below this share of the error.
 _NEGLIGIBLE = 0.05
-_SMALL_WEIGHT = 1e-6
+# A share this small of the smooth candidate is none: exact recovery stays sparse.
+_SMALL_SHARE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -46,10 +44,13 @@ class AdaptiveFit:
     alpha : float64 (K,)
         L1 strength of the sparse candidate.
     held_out : float64 (m, K)
-        Out-of-sample predictions: the residuals are those of folds, scaled to the
-        error expected from a fit on all rows.
-    mixture : float64 (K, n_parts, n_candidates)
-        Weights of the candidates, the sparse one first.
+        Out-of-sample predictions. Their residuals come from folds, scaled to what is
+        expected of a fit on all rows.
+    doubt : float64 (K,)
+        Standard error that this scaling adds to the root mean square of the residuals.
+    smooth : float64 (K, n_parts)
+        Share of the smooth candidate, in the even and the odd terms (in all terms if
+        masks do not come in pairs).
     """
 
     table: Table
@@ -57,7 +58,94 @@ class AdaptiveFit:
     intercept: Floats
     alpha: Floats
     held_out: Floats
-    mixture: Floats
+    doubt: Floats
+    smooth: Floats
+
+
+def fit_adaptive(
+    masks: Masks,
+    values: Floats,
+    degree: int = 3,
+    *,
+    weights: Floats | None = None,
+) -> AdaptiveFit:
+    """Fit each column of ``values`` by the blend that predicts best.
+
+    With very many rows, features or outputs the sparse candidate stands alone.
+
+    Parameters
+    ----------
+    masks : bool (m, n_features)
+        In complementary pairs (rows 2k and 2k + 1) for the best use of them.
+    values : float64 (m, K)
+    degree : int
+        Largest term of the sparse candidate; the smooth one is not limited by it.
+    weights : float64 (m,), optional
+        Weight of each mask in the error that is made small.
+
+    Returns
+    -------
+    AdaptiveFit
+    """
+    sparse = fit_sparse(masks, values, degree, weights=weights)
+    rows = _Rows.of(masks, weights)
+    n_features, n_outputs = masks.shape[1], values.shape[1]
+    work = len(rows.signs) * n_outputs
+    if n_features > _MAX_FEATURES or len(rows.signs) > _MAX_ROWS or work > _MAX_WORK:
+        return _sparse_alone(sparse, len(rows.parities))
+    table = _candidate_terms(n_features, degree)
+    where = _positions(sparse.table, table)
+    blends = []
+    for k in range(n_outputs):
+        one = np.zeros(len(table))
+        one[where] = sparse.coef[:, k]
+        one[0] = sparse.intercept[k]
+        blends.append(_blend(rows, values[:, k], sparse.held_out[:, k], one, table))
+    coef = np.stack([b.coef for b in blends], axis=1)
+    active = np.flatnonzero((coef[1:] != 0).any(axis=1)) + 1
+    return AdaptiveFit(
+        table=basis.trim(table[active]),
+        coef=coef[active],
+        intercept=coef[0],
+        alpha=sparse.alpha,
+        held_out=np.stack([b.held_out for b in blends], axis=1),
+        doubt=np.array([b.doubt for b in blends]),
+        smooth=np.stack([b.share for b in blends]),
+    )
+
+
+def _sparse_alone(sparse: SparseFit, n_parts: int) -> AdaptiveFit:
+    n_outputs = len(sparse.alpha)
+    return AdaptiveFit(
+        sparse.table,
+        sparse.coef,
+        sparse.intercept,
+        sparse.alpha,
+        sparse.held_out,
+        np.zeros(n_outputs),
+        np.zeros((n_outputs, n_parts)),
+    )
+
+
+def _candidate_terms(n_features: int, degree: int) -> Table:
+    """All terms up to the largest size that keeps their number in bounds."""
+    size = min(degree, n_features)
+    while size < n_features and basis.n_terms_up_to(n_features, size + 1) <= _MAX_TERMS:
+        size += 1
+    return basis.terms_up_to(n_features, size)
+
+
+def _positions(terms: Table, table: Table) -> NDArray[np.int64]:
+    """Row of each term in ``table``."""
+    width = max(terms.shape[1], table.shape[1])
+    where = {row: i for i, row in enumerate(_bytes(table, width))}
+    return np.array([where[row] for row in _bytes(terms, width)], dtype=np.int64)
+
+
+def _bytes(table: Table, width: int) -> list[bytes]:
+    missing = width - table.shape[1]
+    full = np.pad(table, ((0, 0), (0, missing)), constant_values=-1)
+    return [row.tobytes() for row in np.ascontiguousarray(full, dtype=np.int32)]
 
 
 @dataclass(frozen=True)
@@ -75,7 +163,7 @@ class _Rows:
         paired = are_paired(masks) and bool((weights[0::2] == weights[1::2]).all())
         step = 2 if paired else 1
         signs = basis.signs(masks[::step])[:, :-1]
-        # The sparse fit uses the same folds, so held-out predictions can be combined.
+        # The folds of the sparse fit, so that held-out predictions can be combined.
         fold = np.arange(len(signs)) % N_FOLDS
         parities = (EVEN, ODD) if paired else (ALL,)
         return cls(signs, parities, weights[::step], fold)
@@ -90,218 +178,120 @@ class _Rows:
     def join(self, parts: Floats) -> Floats:
         """Invert `split`."""
         if len(self.parities) == 1:
-            return parts[0]
+            return np.asarray(parts[0])
         even, odd = parts
         return np.stack([even + odd, even - odd], axis=1).ravel()
 
+    def mean_square(self, residual: Floats) -> Floats:
+        """Weighted mean square ``(n_parts,)``."""
+        return np.asarray(residual**2 @ self.weights / self.weights.sum())
+
+    def take(self, chosen: NDArray[np.bool_]) -> _Rows:
+        """Return the chosen rows."""
+        return _Rows(
+            self.signs[chosen], self.parities, self.weights[chosen], self.fold[chosen]
+        )
+
 
 @dataclass(frozen=True)
-class _Candidate:
-    """Honest residuals ``(n_parts, h)`` of a candidate, and its coefficients."""
-
-    residual: Floats
+class _Blend:
     coef: Floats
+    held_out: Floats
+    doubt: float
+    share: Floats
 
 
-def fit_adaptive(
-    masks: Masks,
-    values: Floats,
-    degree: int = 3,
-    *,
-    weights: Floats | None = None,
-    rng: np.random.Generator | None = None,
-) -> AdaptiveFit:
-    """Fit each column of ``values`` by the combination that predicts best.
-
-    Parameters
-    ----------
-    masks : bool (m, n_features)
-        In complementary pairs (rows 2k and 2k + 1) for the best use of them.
-    values : float64 (m, K)
-    degree : int
-        Largest term of the sparse candidate; the others are not limited.
-    weights : float64 (m,), optional
-        Weight of each mask in the error that is made small.
-    rng : Generator, optional
-        Not used: the fit is deterministic.
-
-    Returns
-    -------
-    AdaptiveFit
-    """
-    sparse = fit_sparse(masks, values, degree, weights=weights)
-    rows = _Rows.of(masks, weights)
-    n_features, n_outputs = masks.shape[1], values.shape[1]
-    work = len(rows.signs) * n_outputs
-    if n_features > _MAX_FEATURES or len(rows.signs) > _MAX_ROWS or work > _MAX_WORK:
-        return _sparse_alone(sparse, len(rows.parities))
-    table = _candidate_terms(masks.shape[1], degree)
-    coef = np.zeros((len(table), n_outputs))
-    held_out = np.empty_like(values)
-    mixture = np.empty((n_outputs, len(rows.parities), 1 + len(INTERPOLANTS)))
-    for k in range(n_outputs):
-        centre = values[:, k].mean()
-        target = rows.split(values[:, k] - centre)
-        candidates = [_sparse_candidate(rows, sparse, k, target, centre, table)]
-        candidates += [_smooth(rows, target, table, s) for s in INTERPOLANTS]
-        mixture[k], residual = _combine(rows, [c.residual for c in candidates])
-        coef[:, k] = _mix(table, rows.parities, mixture[k], candidates)
-        coef[0, k] += centre
-        coef[:, k] = _compress(coef[:, k], residual)
-        held_out[:, k] = values[:, k] - rows.join(residual)
-    active = np.flatnonzero((coef[1:] != 0).any(axis=1)) + 1
-    return AdaptiveFit(
-        table=basis.trim(table[active]),
-        coef=coef[active],
-        intercept=coef[0],
-        alpha=sparse.alpha,
-        held_out=held_out,
-        mixture=mixture,
+def _blend(
+    rows: _Rows, values: Floats, sparse_held_out: Floats, sparse: Floats, table: Table
+) -> _Blend:
+    """Blend the sparse coefficients ``(n_terms,)`` of one output with a smooth fit."""
+    centre = values.mean()
+    target = rows.split(values - centre)
+    fit, smooth_residual, gain = _smooth(rows, target, table.shape[1])
+    sparse_residual = target - rows.split(sparse_held_out - centre)
+    share, crossed = _shares(rows, sparse_residual, smooth_residual)
+    smooth = fit.coefficients(table)
+    smooth[0] += centre
+    coef = sparse + _by_size(table, rows.parities, share) * (smooth - sparse)
+    raw = (1 - crossed) * sparse_residual + crossed * smooth_residual
+    scaled = (1 - crossed) * sparse_residual + crossed * gain[:, None] * smooth_residual
+    stated = float(np.sqrt(rows.mean_square(scaled).sum()))
+    # The scaling is a forecast: it may be off by half of what it takes away.
+    doubt = (float(np.sqrt(rows.mean_square(raw).sum())) - stated) / 2
+    return _Blend(
+        _without_negligible(coef, _NEGLIGIBLE * stated),
+        values - rows.join(scaled),
+        max(doubt, 0.0),
+        share,
     )
-
-
-def _sparse_alone(sparse: SparseFit, n_parts: int) -> AdaptiveFit:
-    mixture = np.zeros((len(sparse.alpha), n_parts, 1 + len(INTERPOLANTS)))
-    mixture[:, :, 0] = 1
-    return AdaptiveFit(
-        sparse.table,
-        sparse.coef,
-        sparse.intercept,
-        sparse.alpha,
-        sparse.held_out,
-        mixture,
-    )
-
-
-def _candidate_terms(n_features: int, degree: int) -> Table:
-    """All terms up to the largest size that keeps their number in bounds."""
-    size = min(degree, n_features)
-    while size < n_features and basis.n_terms_up_to(n_features, size + 1) <= _MAX_TERMS:
-        size += 1
-    return basis.terms_up_to(n_features, size)
-
-
-def _sparse_candidate(
-    rows: _Rows, sparse: SparseFit, k: int, target: Floats, centre: float, table: Table
-) -> _Candidate:
-    held_out = rows.split(sparse.held_out[:, k] - centre)
-    coef = np.zeros(len(table))
-    coef[_positions(sparse.table, table)] = sparse.coef[:, k]
-    coef[0] = sparse.intercept[k] - centre
-    return _Candidate(target - held_out, coef)
-
-
-def _positions(terms: Table, table: Table) -> NDArray[np.int64]:
-    """Row of each term in ``table``."""
-    width = max(terms.shape[1], table.shape[1])
-    where = {row: i for i, row in enumerate(_bytes(table, width))}
-    return np.array([where[row] for row in _bytes(terms, width)], dtype=np.int64)
-
-
-def _bytes(table: Table, width: int) -> list[bytes]:
-    missing = width - table.shape[1]
-    full = np.pad(table, ((0, 0), (0, missing)), constant_values=-1)
-    return [row.tobytes() for row in np.ascontiguousarray(full, dtype=np.int32)]
 
 
 def _smooth(
-    rows: _Rows, target: Floats, table: Table, starts: tuple[float, ...]
-) -> _Candidate:
-    """Interpolate, and cross-validate with rates learnt again in each fold."""
-    degree = table.shape[1]
-    full = fit_interpolant(rows.signs, target, rows.parities, starts)
+    rows: _Rows, target: Floats, degree: int
+) -> tuple[Interpolant, Floats, Floats]:
+    """Interpolate; cross-validate with the prior learnt anew in each fold.
+
+    Returns
+    -------
+    fit : Interpolant
+    residual : float64 (n_parts, h)
+        From folds.
+    gain : float64 (n_parts,)
+        Expected ratio of the error of ``fit`` to that of a fold, which lacks a fifth of
+        the rows: the ratio of their leave-one-out errors.
+    """
+    fit = fit_interpolant(rows.signs, target, rows.parities)
     residual = np.empty_like(target)
     inner = np.zeros(len(target))
     for fold in range(N_FOLDS):
         out = rows.fold == fold
-        part = fit_interpolant(
-            rows.signs[~out], target[:, ~out], rows.parities, starts, first=full.prior
-        )
+        rest = rows.take(~out)
+        part = fit_interpolant(rest.signs, target[:, ~out], rows.parities)
         residual[:, out] = target[:, out] - part.predict(rows.signs[out], degree)
-        inner += _mean_square(part, target[:, ~out], rows.weights[~out]) / N_FOLDS
-    # Folds lack a fifth of the rows. Leaving out one row, in closed form, says what
-    # those rows are worth at the same rates.
-    gain = _mean_square(full, target, rows.weights) / np.where(inner > 0, inner, 1)
-    residual *= np.sqrt(np.minimum(gain, 1))[:, None]
-    return _Candidate(residual, full.coefficients(table))
+        inner += rest.mean_square(target[:, ~out] - part.left_out) / N_FOLDS
+    alone = rows.mean_square(target - fit.left_out)
+    gain = np.sqrt(np.minimum(alone / np.where(inner > 0, inner, 1.0), 1.0))
+    return fit, residual, gain
 
 
-def _mean_square(fit: Interpolant, target: Floats, weights: Floats) -> Floats:
-    """Weighted mean square of leave-one-out residuals ``(n_parts,)``."""
-    return np.asarray((target - fit.left_out) ** 2 @ weights / weights.sum())
-
-
-def _combine(rows: _Rows, residuals: list[Floats]) -> tuple[Floats, Floats]:
-    """Weights ``(n_parts, n_candidates)`` and the honest residuals ``(n_parts, h)``.
-
-    A row's residual uses weights found without the row's fold.
-    """
-    stacked = np.stack(residuals, axis=1)
-    mixture = np.empty(stacked.shape[:2])
-    combined = np.empty((len(stacked), stacked.shape[2]))
-    for part, each in enumerate(stacked):
-        grams = [
-            (each[:, rows.fold == f] * rows.weights[rows.fold == f])
-            @ each[:, rows.fold == f].T
-            for f in range(N_FOLDS)
-        ]
-        total = np.sum(grams, axis=0)
-        mixture[part] = convex_weights(total)
-        for fold, gram in enumerate(grams):
-            out = rows.fold == fold
-            combined[part, out] = convex_weights(total - gram) @ each[:, out]
-    return mixture, combined
-
-
-def convex_weights(gram: Floats) -> Floats:
-    """Minimise ``w^T G w`` over ``w >= 0, sum(w) = 1``: the best of all supports.
-
-    Parameters
-    ----------
-    gram : float64 (c, c)
-        Inner products of the residuals of a few candidates.
+def _shares(rows: _Rows, sparse: Floats, smooth: Floats) -> tuple[Floats, Floats]:
+    """Share of the smooth candidate from residuals ``(n_parts, h)``.
 
     Returns
     -------
-    float64 (c,)
+    share : float64 (n_parts,)
+    crossed : float64 (n_parts, h)
+        For each row, the share found without the row's fold.
     """
-    count = len(gram)
-    best = np.zeros(count)
-    best[int(np.argmin(np.diag(gram)))] = 1.0
-    least = float(np.diag(gram).min())
-    for size in range(2, count + 1):
-        for support in itertools.combinations(range(count), size):
-            inner = gram[np.ix_(support, support)]
-            raw = np.linalg.lstsq(inner, np.ones(size), rcond=None)[0]
-            if raw.sum() <= 0 or (raw < 0).any():
-                continue
-            raw /= raw.sum()
-            error = float(raw @ inner @ raw)
-            if error < least:
-                least, best = error, np.zeros(count)
-                best[list(support)] = raw
-    best[best < _SMALL_WEIGHT] = 0
-    return best / best.sum()
+    step = sparse - smooth
+    above, below = rows.weights * step * sparse, rows.weights * step**2
+    crossed = np.empty_like(step)
+    for fold in range(N_FOLDS):
+        out = rows.fold == fold
+        found = _ratio(above[:, ~out].sum(axis=1), below[:, ~out].sum(axis=1))
+        crossed[:, out] = found[:, None]
+    return _ratio(above.sum(axis=1), below.sum(axis=1)), crossed
 
 
-def _mix(
-    table: Table, parities: tuple[int, ...], mixture: Floats, fits: list[_Candidate]
-) -> Floats:
-    odd = basis.term_sizes(table) % 2 == 1
-    out = np.zeros(len(table))
-    for weights, parity in zip(mixture, parities, strict=True):
-        mixed = sum(w * c.coef for w, c in zip(weights, fits, strict=True))
-        out += mixed if parity == ALL else np.where(odd == (parity == ODD), mixed, 0)
-    return out
+def _ratio(above: Floats, below: Floats) -> Floats:
+    """Minimiser of ``|(1 - s) sparse + s smooth|^2`` over s in [0, 1]."""
+    share = np.clip(above / np.where(below > 0, below, 1.0), 0.0, 1.0)
+    return np.where(share < _SMALL_SHARE, 0.0, share)
 
 
-def _compress(coef: Floats, residual: Floats) -> Floats:
-    """Zero the smallest coefficients whose joint energy is negligible."""
-    bound = _NEGLIGIBLE**2 * (residual**2).mean(axis=1).sum()
+def _by_size(table: Table, parities: tuple[int, ...], share: Floats) -> Floats:
+    """Share of each term."""
+    if parities == (ALL,):
+        return np.full(len(table), share[0])
+    return share[basis.term_sizes(table) % 2]
+
+
+def _without_negligible(coef: Floats, bound: float) -> Floats:
+    """Zero the smallest coefficients, whose joint energy is below ``bound**2``."""
     size = np.abs(coef)
     size[0] = np.inf
     order = np.argsort(size, kind="stable")
-    count = np.searchsorted(np.cumsum(size[order] ** 2), bound, side="right")
+    count = np.searchsorted(np.cumsum(size[order] ** 2), bound**2, side="right")
     out = coef.copy()
     out[order[:count]] = 0
     return out

@@ -22,6 +22,7 @@ def stated_error(
     held_out: Floats,
     weights: Floats | None = None,
     seen: float | None = None,
+    doubt: Floats | None = None,
 ) -> tuple[Floats, Floats]:
     """Return ``I_2`` over the uniform cube, and its standard error.
 
@@ -35,6 +36,9 @@ def stated_error(
         Weight of each mask that turns its draw into the uniform one.
     seen : float, optional
         Share of all masks that were evaluated; by default ``m / 2**n_features``.
+    doubt : float64 (K,), optional
+        Standard error of the root mean square of ``values - held_out`` beside that of
+        sampling.
 
     Returns
     -------
@@ -51,6 +55,10 @@ def stated_error(
         square = (square[0::2] + square[1::2]) / 2
     outside = square.mean(axis=0)
     spread = square.std(axis=0, ddof=1) / np.sqrt(len(square))
+    if doubt is not None:
+        spread = np.hypot(spread, 2 * np.sqrt(outside) * doubt)
     value = np.sqrt(seen * inside + (1 - seen) * outside)
     slope = np.divide((1 - seen) / 2, value, out=np.zeros_like(value), where=value > 0)
-    return value, slope * spread
+    # What rounding leaves is no sample of anything.
+    rounding = 64 * np.finfo(np.float64).eps * np.abs(values).max(axis=0)
+    return value, np.where(value > rounding, slope * spread, value)

@@ -169,7 +169,10 @@ def fit_sampled(
     coef = np.concatenate([found.intercept[None, :], found.coef])
     fitted = basis.predict(masks, table, coef)
     share = len(masks) / population(masks.shape[1], radius)
-    value, se = stated_error(masks, values, fitted, found.held_out, weights, share)
+    doubt = found.doubt if isinstance(found, AdaptiveFit) else None
+    value, se = stated_error(
+        masks, values, fitted, found.held_out, weights, share, doubt
+    )
     return Fit(
         table, coef, found.alpha, Estimate(value, se, len(masks)), found.held_out
     )

@@ -6,8 +6,8 @@ The covariance of two masks falls with the features they differ in,
     v_S = sum_j m_j prod_i (1 + exp(-w_ji)) / 2 * prod_{i in S} tanh(w_ji / 2),
 
 so each prior variance ``v_S`` is a product over the features of S: a feature with
-``w_i = 0`` is in no term. The ``w`` are learnt by maximum likelihood. The posterior mean
-is a polynomial with ``a_S = v_S sum_t b_t chi_S(x_t)`` and ``(K + nugget) b = y``.
+``w_i = 0`` is in no term. The ``w`` are learnt by maximum likelihood. The posterior
+mean is a polynomial with ``a_S = v_S sum_t b_t chi_S(x_t)`` and ``(K + nugget) b = y``.
 
 With complementary pairs the even and the odd part are independent under this prior;
 their covariances are ``(k(x, x') +- k(x, -x')) / 2``, of half the size.
@@ -15,7 +15,6 @@ their covariances are ``(k(x, x') +- k(x, -x')) / 2``, of half the size.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,6 +32,9 @@ _LOG_RATE = (np.log(1e-6), np.log(2.0))
 _LOG_MIX = (-10.0, 10.0)
 # A weak pull towards equal shares keeps an unused component from drifting off.
 _MIX_PULL = 0.02
+_FACTORS = (0.5, 4.0)
+# Steps on at most this many rows, then a few on all of them.
+_LEARNING_ROWS, _STEPS, _LAST_STEPS = 256, 30, 4
 # Entries of one block of parity columns.
 _BLOCK = 1 << 22
 
@@ -84,7 +86,7 @@ class Interpolant:
         for j, rates in enumerate(self.prior.rates):
             near, far = _near_and_far(signs, self.signs, rates, degree)
             for part, parity in enumerate(self.parities):
-                gram, _ = _gram(near, far, parity)
+                gram = _gram(near, far, parity)
                 out[part] += self.prior.mix[part, j] * (gram @ self.dual[part])
         return out
 
@@ -101,18 +103,24 @@ class Interpolant:
         return np.asarray((variances * _moments(self.signs, self.dual, table)).sum(0))
 
 
+def flat_prior(n_features: int, n_parts: int) -> Prior:
+    """One component, all features alike: mostly terms of size one and two."""
+    rates = np.full((1, n_features), 1 / n_features)
+    return Prior(rates, np.ones((n_parts, 1)))
+
+
+def split_prior(prior: Prior) -> Prior:
+    """Two components instead of one: a smoother and a rougher one to start from."""
+    rates = np.concatenate([prior.rates * factor for factor in _FACTORS])
+    return Prior(rates, np.tile(prior.mix, (1, len(_FACTORS))))
+
+
 def fit_interpolant(
-    signs: Floats,
-    targets: Floats,
-    parities: tuple[int, ...],
-    starts: Sequence[float] = (1.0,),
-    *,
-    first: Prior | None = None,
-    max_rows: int = 256,
-    n_steps: int = 60,
-    n_last_steps: int = 8,
+    signs: Floats, targets: Floats, parities: tuple[int, ...]
 ) -> Interpolant:
-    """Learn the prior, then interpolate.
+    """Learn the prior, first one component, then two, and interpolate.
+
+    Where there are many rows most steps are made on a part of them.
 
     Parameters
     ----------
@@ -121,32 +129,19 @@ def fit_interpolant(
     targets : float64 (n_parts, h)
     parities : tuple of ALL, EVEN or ODD
         What the kernel of each part is restricted to.
-    starts : sequence of float
-        Sum of the rates of each component to start from.
-    first : Prior, optional
-        Where to start instead; only ``n_last_steps`` are made from there.
-    max_rows : int
-        The prior is learnt on about this many rows, then refined on all of them.
-    n_steps, n_last_steps : int
-        Steps on the subset and on all rows.
     """
-    n_features = signs.shape[1]
     spread = np.sqrt((targets**2).mean(axis=1))
     live = spread > 0
     scaled = targets[live] / spread[live, None]
     kept = tuple(p for p, on in zip(parities, live, strict=True) if on)
-    if first is None:
-        even = np.asarray(starts)[:, None] / n_features * np.ones(n_features)
-        prior = Prior(even, np.ones((len(kept), len(starts))))
-        stride = -(-len(signs) // max_rows)
-        if stride > 1:
-            part = slice(None, None, stride)
-            prior = _learn(signs[part], scaled[:, part], kept, prior, n_steps)
-            n_steps = n_last_steps
-    else:
-        prior = Prior(first.rates, first.mix[live])
-        n_steps = n_last_steps
-    prior = _learn(signs, scaled, kept, prior, n_steps)
+    stride = -(-len(signs) // _LEARNING_ROWS)
+    some = slice(None, None, stride)
+    prior = flat_prior(signs.shape[1], len(kept))
+    prior = _learn(signs[some], scaled[:, some], kept, prior, _STEPS)
+    prior = _learn(signs[some], scaled[:, some], kept, split_prior(prior), _STEPS)
+    if stride > 1:
+        steps = _LAST_STEPS if stride == 2 else _LAST_STEPS // 2
+        prior = _learn(signs, scaled, kept, prior, steps)
     dual, left_out = np.zeros(targets.shape), np.zeros(targets.shape)
     dual[live], left_out[live] = _interpolate(signs, scaled, kept, prior)
     mix = np.ones((len(parities), len(prior.rates)))
@@ -161,7 +156,7 @@ def fit_interpolant(
 
 
 def prior_variances(rates: Floats, members: Floats) -> Floats:
-    """``v_S`` of one component for terms given as 0/1 rows ``(n_terms, n_features)``."""
+    """``v_S`` of one component; terms are 0/1 rows ``(n_terms, n_features)``."""
     # Logs, because a product over hundreds of features underflows.
     tiny = np.finfo(np.float64).tiny
     constant = np.log1p(np.exp(-rates)).sum() - len(rates) * np.log(2)
@@ -212,48 +207,90 @@ def _truncated(
     return empty * (even + odd), empty * (even - odd)
 
 
-def _gram(near: Floats, far: Floats, parity: int) -> tuple[Floats, Floats]:
-    """Covariance of a part and its partner in the derivative.
-
-    ``d gram / d w_i = (z_i z'_i partner - gram) / 2``.
-    """
+def _gram(near: Floats, far: Floats, parity: int) -> Floats:
+    """Covariance of a part."""
     if parity == ALL:
-        return near, near
-    both, difference = (near + far) / 2, (near - far) / 2
-    return (both, difference) if parity == EVEN else (difference, both)
+        return near
+    return (near + far) / 2 if parity == EVEN else (near - far) / 2
 
 
-def _inverse(matrix: Floats) -> tuple[Floats, float]:
-    """Return the inverse and the log determinant of a positive definite matrix."""
-    factor, info = lapack.dpotrf(matrix, lower=1, clean=0, overwrite_a=1)
-    if info:
-        raise LinAlgError("not positive definite")
-    log_determinant = 2 * float(np.log(np.diag(factor)).sum())
-    inverse, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
-    lower = np.tril(inverse)
-    return lower + np.tril(inverse, -1).T, log_determinant
+class _Workspace:
+    """Matrices of one size, allocated once: fresh pages cost more than arithmetic."""
+
+    def __init__(self, signs: Floats, n_components: int, paired: bool) -> None:
+        h = len(signs)
+        self.signs = signs
+        self.paired = paired
+        self.even = np.empty((n_components, h, h))
+        self.odd = np.empty((n_components, h, h)) if paired else self.even
+        self.inverse = np.empty((h, h))
+        self.other = np.empty((h, h))
+
+    def fill(self, rates: Floats) -> None:
+        """Compute the covariances of all components."""
+        for j, w in enumerate(rates):
+            near, far, total = self.even[j], self.other, w.sum() / 2
+            np.matmul(self.signs * (w / 2), self.signs.T, out=near)
+            if not self.paired:
+                near -= total
+                np.exp(near, out=near)
+                continue
+            np.subtract(-total, near, out=far)
+            near -= total
+            np.exp(near, out=near)
+            np.exp(far, out=far)
+            near *= 0.5
+            far *= 0.5
+            np.subtract(near, far, out=self.odd[j])
+            near += far
+
+    def grams(self, parity: int) -> tuple[Floats, Floats]:
+        """Covariances ``(J, h, h)`` of a part and their partners in the derivative.
+
+        ``d gram / d w_i = (z_i z'_i partner - gram) / 2``.
+        """
+        return (self.odd, self.even) if parity == ODD else (self.even, self.odd)
+
+    def invert(self, grams: Floats, mix: Floats) -> float:
+        """Put ``(sum_j m_j gram_j + nugget)^-1`` into ``inverse``; return log det."""
+        total = self.inverse
+        np.multiply(grams[0], mix[0], out=total)
+        for gram, share in zip(grams[1:], mix[1:], strict=True):
+            np.multiply(gram, share, out=self.other)
+            total += self.other
+        # A view of the diagonal; the kernel has the same variance everywhere.
+        diagonal = total.ravel()[:: len(total) + 1]
+        diagonal *= 1 + _NUGGET
+        # Symmetric, so the transpose gives LAPACK its column order without a copy.
+        factor, info = lapack.dpotrf(total.T, lower=1, clean=0, overwrite_a=1)
+        if info:
+            raise LinAlgError("not positive definite")
+        log_determinant = 2 * float(np.log(diagonal).sum())
+        lapack.dpotri(factor, lower=1, overwrite_c=1)
+        _mirror(total)
+        return log_determinant
 
 
-def _covariance(grams: list[Floats], mix: Floats) -> tuple[Floats, Floats]:
-    """Sum of the components with the nugget; also their mean variances ``(J,)``."""
-    variance = np.array([np.diag(gram).mean() for gram in grams])
-    out = sum(m * gram for m, gram in zip(mix, grams, strict=True))
-    total = np.array(out, order="F")
-    total[np.diag_indices(len(total))] += _NUGGET * (mix @ variance)
-    return total, variance
+def _mirror(matrix: Floats, step: int = 64) -> None:
+    """Copy the upper triangle onto the lower one, in place."""
+    for start in range(0, len(matrix), step):
+        stop = start + step
+        matrix[stop:, start:stop] = matrix[start:stop, stop:].T
+        block = matrix[start:stop, start:stop]
+        block[...] = np.triu(block) + np.triu(block, 1).T
 
 
 def _interpolate(
     signs: Floats, targets: Floats, parities: tuple[int, ...], prior: Prior
 ) -> tuple[Floats, Floats]:
     """Return ``b`` and the leave-one-out predictions ``y_t - b_t / (K^-1)_tt``."""
-    pairs = [_near_and_far(signs, signs, rates) for rates in prior.rates]
     dual, left_out = np.empty_like(targets), np.empty_like(targets)
+    work = _Workspace(signs, len(prior.rates), ALL not in parities)
+    work.fill(prior.rates)
     for part, parity in enumerate(parities):
-        grams = [_gram(near, far, parity)[0] for near, far in pairs]
-        inverse, _ = _inverse(_covariance(grams, prior.mix[part])[0])
-        dual[part] = inverse @ targets[part]
-        left_out[part] = targets[part] - dual[part] / np.diag(inverse)
+        work.invert(work.grams(parity)[0], prior.mix[part])
+        dual[part] = work.inverse @ targets[part]
+        left_out[part] = targets[part] - dual[part] / np.diag(work.inverse)
     return dual, left_out
 
 
@@ -262,12 +299,14 @@ def _learn(
 ) -> Prior:
     """Maximise the likelihood over log rates and log shares in ``n`` steps."""
     n_parts, shape = len(parities), start.rates.shape
-    if n_parts == 0 or n == 0:
+    if n_parts == 0:
         return start
     # The scale of each part is profiled out: its first share stays one.
     shares = np.log(start.mix / start.mix[:, :1])[:, 1:]
     point = np.concatenate([np.log(start.rates).ravel(), shares.ravel()])
     bounds = [_LOG_RATE] * start.rates.size + [_LOG_MIX] * shares.size
+
+    work = _Workspace(signs, len(start.rates), ALL not in parities)
 
     def unpack(theta: Floats) -> Prior:
         rates = np.exp(theta[: start.rates.size]).reshape(shape)
@@ -277,7 +316,7 @@ def _learn(
 
     def objective(theta: Floats) -> tuple[float, Floats]:
         try:
-            value, by_rate, by_mix = _loss(signs, targets, parities, unpack(theta))
+            value, by_rate, by_mix = _loss(work, targets, parities, unpack(theta))
         except LinAlgError:
             return 1e10, np.zeros_like(theta)
         logs = theta[start.rates.size :]
@@ -297,34 +336,34 @@ def _learn(
 
 
 def _loss(
-    signs: Floats, targets: Floats, parities: tuple[int, ...], prior: Prior
+    work: _Workspace, targets: Floats, parities: tuple[int, ...], prior: Prior
 ) -> tuple[float, Floats, Floats]:
     """Negative log likelihood and its slopes in log rates and log shares.
 
     ``sum over parts of h/2 log(y^T K^-1 y / h) + 1/2 log det K``, scale profiled out.
-    With ``M = d loss / d K``, the slope in ``w_i`` needs only ``z_i^T (M * P) z_i``: all
-    features at the price of one matrix product.
+    With ``M = d loss / d K``, the slope in ``w_i`` needs only ``z_i^T (M * P) z_i``:
+    all features at the price of one matrix product.
     """
-    h = len(signs)
+    signs, h = work.signs, len(work.signs)
     value = 0.0
     by_rate, by_mix = np.zeros_like(prior.rates), np.zeros_like(prior.mix)
-    pairs = [_near_and_far(signs, signs, rates) for rates in prior.rates]
+    work.fill(prior.rates)
     for part, parity in enumerate(parities):
-        grams = [_gram(near, far, parity) for near, far in pairs]
+        grams, partners = work.grams(parity)
         mix = prior.mix[part]
-        total, variance = _covariance([gram for gram, _ in grams], mix)
-        inverse, log_determinant = _inverse(total)
-        dual = inverse @ targets[part]
+        log_determinant = work.invert(grams, mix)
+        slope = work.inverse
+        dual = slope @ targets[part]
         scale = float(targets[part] @ dual) / h
         value += h / 2 * np.log(scale) + log_determinant / 2
-        slope = inverse
-        slope -= np.outer(dual, dual / scale)
+        slope -= np.multiply.outer(dual, dual / scale, out=work.other)
         slope *= 0.5
-        trace = float(np.trace(slope))
-        for j, (gram, partner) in enumerate(grams):
-            along = float(np.vdot(slope, gram)) + _NUGGET * trace * variance[j]
-            product = ((slope * partner) @ signs * signs).sum(axis=0)
-            product += _NUGGET * trace * np.diag(partner).mean()
+        nugget = _NUGGET * float(np.trace(slope))
+        for j in range(len(mix)):
+            along = float(np.vdot(slope, grams[j])) + nugget * grams[j, 0, 0]
+            np.multiply(slope, partners[j], out=work.other)
+            product = (work.other @ signs * signs).sum(axis=0)
+            product += nugget * partners[j, 0, 0]
             by_rate[j] += mix[j] * prior.rates[j] * (product - along) / 2
             by_mix[part, j] = mix[j] * along
     return value, by_rate, by_mix
