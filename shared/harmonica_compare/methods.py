@@ -8,6 +8,7 @@ list it in `METHODS`.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -17,7 +18,6 @@ import numpy as np
 
 from harmonica_compare.case import Case, Counted, NotApplicableError
 from harmonica_core import family, fit_surrogate, from_attributions
-from harmonica_core._types import Floats
 from harmonica_core.anchored import AnchoredSurrogate
 from harmonica_core.surrogate import Surrogate
 
@@ -163,7 +163,12 @@ def shapiq_index(case: Case, f: Counted, seed: int, name: str, **kw: Any) -> Exp
     maker = getattr(shapiq, name, None) or getattr(shapiq.approximator, name)
     settings = {"n": case.n_features, "max_order": 2, "random_state": seed, **kw}
     approximator = maker(**settings)
-    found = approximator.approximate(f.budget - 1, f)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        found = approximator.approximate(f.budget - 1, f)
+    for warning in said:
+        if "too small to perform" in str(warning.message):
+            raise NotApplicableError(str(warning.message))
     base = float(f(np.zeros((1, case.n_features)))[0])
     scores = {t: float(found[t]) for t in found.interaction_lookup if len(t)}
     return from_attributions(scores, base, n_features=case.n_features)

@@ -196,7 +196,9 @@ def _measure(
         curves = metrics.insertion_deletion(model, g, n)
         found["insertion"] = curves.insertion_auc
         found["deletion"] = curves.deletion_auc
-    return {name: _pair(number) for name, number in found.items()}
+    pairs = {name: _pair(number) for name, number in found.items()}
+    # What is undefined (R2 of a constant) is left out; JSON has no word for it.
+    return {name: pair for name, pair in pairs.items() if np.isfinite(pair).all()}
 
 
 def _pair(number: Any) -> list[float]:

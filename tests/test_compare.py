@@ -1,0 +1,329 @@
+"""``harmonica compare`` end to end, at tiny sizes, with the real methods."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import browser
+import numpy as np
+import pytest
+
+from harmonica_compare.cli import main
+from harmonica_compare.methods import METHODS
+from harmonica_compare.results import Cell, Results
+from harmonica_core import registry
+
+SCHEMA = {
+    "type": "object",
+    "required": ["format", "version", "settings", "versions", "cells", "complete"],
+}
+
+
+@pytest.fixture
+def games(tmp_path):
+    """Two games of five features in one file."""
+    values = np.random.default_rng(0).normal(size=(2, 32)).cumsum(axis=1)
+    folder = tmp_path / "games"
+    folder.mkdir()
+    np.savez(folder / "toy5.npz", values=values)
+    return folder
+
+
+def compare(*args, out=None, jobs=1):
+    extra = [] if out is None else ["--out", str(out)]
+    return main(["compare", "--jobs", str(jobs), *map(str, args), *extra])
+
+
+def check_file(path):
+    """The schema, and that every number comes with its standard error."""
+    content = json.loads(path.read_text())
+    assert set(SCHEMA["required"]) <= set(content)
+    assert content["format"] == "harmonica-compare" and content["version"] == 1
+    assert set(content["settings"]) >= {"task", "methods", "budgets", "radii", "seed"}
+    assert "numpy" in content["versions"]
+    for cell in content["cells"]:
+        assert cell["status"] in {"ok", "not applicable", "failed"}
+        assert cell["n_calls"] <= cell["budget"]
+        for value, standard_error in cell["numbers"].values():
+            assert np.isfinite([value, standard_error]).all()
+    return Results.load(path)
+
+
+def test_games_with_every_method(games, tmp_path, capsys):
+    out = tmp_path / "out"
+    code = compare(
+        *("--task", "games", "--data", games, "--cases", 1, "--budget", 60),
+        *("--radii", "1,2,inf", "--methods", "all"),
+        out=out,
+    )
+    assert code == 0
+    results = check_file(out / "results.json")
+    assert results.complete and len(results.cells) == len(METHODS)
+    status = {cell.method: cell for cell in results.cells}
+    # shapiq's ProxySPEX needs more than 5 features; that costs only its own cell.
+    assert {m for m, c in status.items() if c.status == "failed"} <= {"proxyspex"}
+    assert status["ig"].status == status["ih"].status == "not applicable"
+    assert "no gradients" in status["ig"].message
+    exact = status["harmonica-auto"].numbers
+    assert exact["L2@inf"][0] == pytest.approx(0, abs=1e-9)
+    assert exact["L2@inf"][0] < status["kernelshap"].numbers["L2@inf"][0]
+    rows = list(csv.DictReader((out / "tables.csv").read_text().splitlines()))
+    assert {row["method"] for row in rows} == set(METHODS)
+    printed = capsys.readouterr().out
+    assert "Captum KernelShap" in printed and "no gradients" in printed
+
+
+def test_budgets_are_enforced(games, tmp_path):
+    out = tmp_path / "out"
+
+    @registry.methods.register("greedy")
+    def greedy(value_function, n_features, *, budget, seed):
+        value_function(np.ones((budget + 1, n_features), dtype=bool))
+
+    try:
+        compare("--task", "games", "--data", games, "--methods", "greedy,lime", out=out)
+    finally:
+        registry.methods.remove("greedy")
+    cells = Results.load(out / "results.json").cells
+    failed = [cell for cell in cells if cell.method == "greedy"]
+    assert failed and all(c.status == "failed" for c in failed)
+    assert "asked for 501 of 500" in failed[0].message
+    # The failing method cost only its row.
+    assert all(c.status == "ok" for c in cells if c.method == "lime")
+
+
+def test_tabular_from_a_csv(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(80, 3))
+    label = np.where(rows[:, 0] + rows[:, 1] * rows[:, 2] > 0, "yes", "no")
+    colour = rng.choice(["red", "blue"], 80)
+    with open(tmp_path / "table.csv", "w") as file:
+        file.write("a,b,c,colour,answer\n")
+        for row, k, y in zip(rows, colour, label, strict=True):
+            file.write(",".join([*map(str, row), k, y]) + "\n")
+    out = tmp_path / "out"
+    code = compare(
+        *("--data", tmp_path / "table.csv", "--label", "answer", "--cases", 1),
+        *("--budget", 16, "--methods", "harmonica-3,ig,ih"),
+        out=out,
+    )
+    assert code == 0
+    cells = {(c.case, c.method): c for c in check_file(out / "results.json").cells}
+    assert cells["MLP, row 0", "ih"].status == "ok"
+    trees = cells["boosted trees, row 0", "ig"]
+    assert (trees.status, trees.message) == (
+        "not applicable",
+        "trees have no gradients",
+    )
+
+
+@pytest.fixture
+def texts(tmp_path):
+    path = tmp_path / "train.tsv"
+    good = ["a good film", "truly good and warm", "good fun . we laughed . twice ."]
+    bad = ["a bad film", "truly bad and cold", "bad taste . we left . early ."]
+    lines = [f"{s}\t{k}" for k, group in enumerate([bad, good]) for s in group]
+    path.write_text("\n".join(["sentence\tlabel", *lines * 10]))
+    return path
+
+
+@pytest.mark.parametrize("unit", ["word", "sentence"])
+def test_text(texts, tmp_path, unit):
+    out, cache = tmp_path / "out", tmp_path / "cache"
+    args = [
+        *("--task", "text", "--data", texts, "--unit", unit, "--cache", cache),
+        *("--cases", 1, "--budget", 12, "--methods", "harmonica-2,ig,kernelshap"),
+        *("--radii", "1,inf"),
+    ]
+    assert compare(*args, out=out) == 0
+    results = check_file(out / "results.json")
+    assert {cell.status for cell in results.cells} == {"ok"}
+    (model,) = cache.glob("*.npz")
+    before = model.stat().st_mtime_ns
+    assert compare(*args, out=tmp_path / "again") == 0
+    assert model.stat().st_mtime_ns == before  # trained once
+    assert "published" in (out / "report.html").read_text()
+
+
+def test_image(tmp_path):
+    pytest.importorskip("efficientnet_lite_pytorch", reason="needs the image extra")
+    from PIL import Image
+
+    pixels = np.random.default_rng(0).integers(0, 255, (60, 80, 3), dtype=np.uint8)
+    (tmp_path / "pictures").mkdir()
+    Image.fromarray(pixels).save(tmp_path / "pictures" / "noise.png")
+    out = tmp_path / "out"
+    code = compare(
+        *("--task", "image", "--data", tmp_path / "pictures", "--superpixels", 3),
+        *("--baseline", "blur", "--budget", 10, "--methods", "harmonica-2,ig"),
+        *("--evaluations", 16, "--radii", "1,inf"),
+        out=out,
+    )
+    assert code == 0
+    results = check_file(out / "results.json")
+    assert {cell.status for cell in results.cells} == {"ok"}
+
+
+def test_custom_value_function(tmp_path, monkeypatch):
+    (tmp_path / "mine.py").write_text(
+        "import numpy as np\n"
+        "def make():\n"
+        "    return (lambda masks: masks[:, 0] * 1.0 + masks[:, 1:].sum(1)), 4\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    out = tmp_path / "out"
+    args = ["--task", "custom", "--model", "mine:make", "--methods", "harmonica-2,lime"]
+    assert compare(*args, out=out, jobs=1) == 0
+    assert len(check_file(out / "results.json").cells) == 4
+
+
+def test_custom_model_with_a_table(tmp_path, monkeypatch):
+    (tmp_path / "theirs.py").write_text(
+        "from sklearn.linear_model import LogisticRegression\n"
+        "import numpy as np\n"
+        "def make():\n"
+        "    x = np.random.default_rng(0).normal(size=(50, 3))\n"
+        "    return LogisticRegression().fit(x, x[:, 0] > 0)\n"
+    )
+    (tmp_path / "rows.csv").write_text("a,b,c\n1,2,3\n-1,0,1\n0.5,0.5,0\n")
+    monkeypatch.chdir(tmp_path)
+    out = tmp_path / "out"
+    code = compare(
+        *("--task", "custom", "--model", "theirs:make", "--data", "rows.csv"),
+        *("--cases", 2, "--budget", 10, "--methods", "harmonica-3"),
+        out=out,
+    )
+    assert code == 0
+    cells = check_file(out / "results.json").cells
+    assert [cell.case for cell in cells] == ["row 0", "row 1"]
+
+
+def test_resume_runs_only_what_is_missing(games, tmp_path):
+    out = tmp_path / "out"
+    args = ["--task", "games", "--data", games, "--budget", 20, "--radii", "1,inf"]
+    assert compare(*args, "--methods", "harmonica-2", out=out) == 0
+    first = Results.load(out / "results.json").cells
+    marked = [Cell(**{**vars(cell), "seconds": 123.0}) for cell in first]
+    Results(
+        Results.load(out / "results.json").settings, {"numpy": "0"}, tuple(marked)
+    ).save(out / "results.json")
+    assert compare(*args, "--methods", "harmonica-2,lime", "--resume", out=out) == 0
+    cells = Results.load(out / "results.json").cells
+    assert [c.seconds for c in cells if c.method == "harmonica-2"] == [123.0, 123.0]
+    assert sum(c.method == "lime" for c in cells) == 2
+
+
+def test_resume_after_a_kill_gives_the_same_numbers(games, tmp_path):
+    args = ["--task", "games", "--data", str(games), "--budget", "24", "--jobs", "1"]
+    args += [
+        "--radii",
+        "1,inf",
+        "--methods",
+        "harmonica-2,harmonica-3,lime,shap-kernel",
+    ]
+    out = tmp_path / "killed"
+    command = [sys.executable, "-m", "harmonica_compare", "compare", *args]
+    process = subprocess.Popen(
+        [*command, "--out", str(out)], stderr=subprocess.DEVNULL, cwd=tmp_path
+    )
+    path = out / "results.json"
+    while process.poll() is None and not path.exists():
+        time.sleep(0.02)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert Results.load(path).cells  # valid whenever it was killed
+    if not Results.load(path).complete:
+        assert compare(*args, out=out) == 2  # an unfinished run is not overwritten
+    assert compare(*args, "--resume", out=out) == 0
+    assert compare(*args, out=tmp_path / "whole") == 0
+    whole = Results.load(tmp_path / "whole" / "results.json").cells
+    resumed = {c.key: c.numbers for c in Results.load(path).cells}
+    assert resumed == {c.key: c.numbers for c in whole}
+
+
+@pytest.mark.parametrize(
+    "args, message",
+    [
+        (["--data", "absent.csv", "--label", "y"], "no such file"),
+        (["--task", "text"], "needs --data"),
+        (["--task", "games", "--data", "nowhere"], "no such file or folder"),
+        (["--methods", "magic"], "unknown; known are"),
+        (["--budget", "3"], "at least 10"),
+        (["--budget", "many"], "whole numbers"),
+        (["--radii", "0,inf"], "numbers >= 1"),
+        (["--cases", "0"], "at least 1"),
+        (["--task", "custom", "--model", "nothing"], "module:function"),
+        (["--task", "custom", "--model", "no_such_module:f"], "No module named"),
+        (["--resume"], "needs --out"),
+    ],
+)
+def test_bad_arguments_are_one_line_and_exit_code_2(args, message, capsys, tmp_path):
+    assert compare(*args, out=None if "--resume" in args else tmp_path / "out") == 2
+    error = capsys.readouterr().err.strip().splitlines()
+    assert message in error[-1]
+    assert not (tmp_path / "out" / "results.json").exists()
+
+
+@pytest.mark.parametrize(
+    "content, args, message",
+    [
+        ("a,b\n1,2\n", ["--label", "y"], "no such column; the file has a, b"),
+        ("a,y\n1,x\n2,x\n3,x\n", ["--label", "y"], "one value only"),
+        ("a,y\n1,x\n2,z\n", ["--label", "y"], "needed at least 13"),
+    ],
+)
+def test_unusable_tables(tmp_path, capsys, content, args, message):
+    path = tmp_path / "table.csv"
+    path.write_text(content)
+    assert compare("--data", path, *args) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_unusable_texts_and_pictures(tmp_path, capsys):
+    path = tmp_path / "texts.tsv"
+    path.write_text("sentence\tlabel\n" + "one two\t1\n" * 3)
+    assert compare("--task", "text", "--data", path) == 2
+    assert "one class only" in capsys.readouterr().err
+    long = " ".join(["word"] * 60)
+    path.write_text(f"sentence\tlabel\n{long}\t1\n{long}\t0\n")
+    assert compare("--task", "text", "--data", path, "--cache", tmp_path / "c") == 2
+    assert "--unit sentence" in capsys.readouterr().err
+    pytest.importorskip("efficientnet_lite_pytorch", reason="needs the image extra")
+    (tmp_path / "broken.png").write_bytes(b"not a picture")
+    assert compare("--task", "image", "--data", tmp_path) == 2
+    assert "not a readable picture" in capsys.readouterr().err
+
+
+def test_results_of_others_are_not_overwritten(tmp_path, games, capsys):
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "results.json").write_text('{"mine": 1}')
+    assert compare("--task", "games", "--data", games, out=out) == 2
+    assert "not a result of harmonica compare" in capsys.readouterr().err
+    assert (out / "results.json").read_text() == '{"mine": 1}'
+
+
+@pytest.mark.skipif(bool(browser.missing()), reason=str(browser.missing()))
+def test_the_report_in_a_real_browser(games, tmp_path):
+    folder = games.rename(tmp_path / "<b>odd & games")
+    out = tmp_path / "out"
+    args = ["--task", "games", "--data", folder, "--budget", "10,24", "--cases", 2]
+    methods = "harmonica-2,harmonica-3,anchor-3,kernelshap,lime,ig"
+    assert compare(*args, "--methods", methods, "--radii", "1,2,inf", out=out) == 0
+    with browser.chromium(tmp_path / "profile") as driver:
+        for width in (1280, 400):
+            browser.resize(driver, width, 900)
+            driver.get((out / "report.html").as_uri())
+            found = driver.execute_script(
+                "return [document.querySelectorAll('table').length,"
+                "[...document.images].every(i => i.complete && i.naturalWidth > 0),"
+                "document.images.length, document.documentElement.scrollWidth]"
+            )
+            assert found[0] >= 4 and found[1] and found[2] >= 4
+            assert found[3] <= width  # tables scroll by themselves, the page does not
+        log = driver.get_log("browser")
+    assert [entry for entry in log if entry["level"] == "SEVERE"] == []
