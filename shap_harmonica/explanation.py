@@ -104,7 +104,10 @@ def explain_like_masker(
     index: str,
     interaction_index: str | None,
 ) -> list[shap.Explanation]:
-    """One explanation per model argument, ragged where the inputs are."""
+    """One explanation per model argument, ragged where the inputs are.
+
+    Arguments without mask columns (shap.maskers.Fixed) have nothing to explain.
+    """
     bases = pack([base_value(row.surrogate) for row in found])
     names = _names(found, output_names)
     data = _transformed(masker, [row.args for row in rows])
@@ -112,6 +115,8 @@ def explain_like_masker(
     n_args = len(rows[0].args)
     out = []
     for argument in range(n_args):
+        if not any(np.prod(row.shapes[argument]) for row in rows):
+            continue
         cells, stds = [], []
         for explained, row in zip(found, rows, strict=True):
             surrogate = explained.surrogate
@@ -185,11 +190,14 @@ def _transformed(masker: Any, rows: list[tuple[Any, ...]]) -> list[Any]:
     """Data per argument as the masker wants it shown (tokens instead of a string)."""
     if hasattr(masker, "data_transform"):
         shown = [masker.data_transform(*args) for args in rows]
-        return [tuple(np.asarray(v) for v in part) for part in zip(*shown, strict=True)]
+        return [_stacked(part) for part in zip(*shown, strict=True)]
     return [_stacked(part) for part in zip(*rows, strict=True)]
 
 
 def _stacked(part: tuple[Any, ...]) -> Any:
+    """One array per input where they have axes; tokens stay ragged, as SHAP has it."""
+    if all(isinstance(value, list) for value in part):
+        return tuple(np.asarray(value, dtype=object) for value in part)
     if all(hasattr(value, "shape") for value in part):
         return pack([np.asarray(value) for value in part])
     return list(part)

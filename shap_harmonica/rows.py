@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from tqdm.auto import tqdm
 
 from harmonica_core._types import Values
 from harmonica_core.evaluate import check_values
+from harmonica_core.parallel import iterate_parallel
 from shap_harmonica.fitting import Method, Plan
 from shap_harmonica.lifting import lift
 from shap_harmonica.masked import MaskedRow
@@ -177,8 +177,7 @@ def _run(jobs: list[Job], total: int, n_rows: int, task: Task) -> list[Explained
             for job in jobs:
                 found.update(job(bar.update))
         else:
-            parallel = Parallel(n_jobs=task.n_jobs, return_as="generator")
-            for part in parallel(delayed(_silently)(job) for job in jobs):
+            for part in iterate_parallel(_silently, jobs, task.n_jobs):
                 found.update(part)
                 bar.update(total * len(part) // max(1, n_rows))
     return [found[i] for i in range(n_rows)]

@@ -1,0 +1,131 @@
+"""The shared ridge regression against the same problem written out."""
+
+import numpy as np
+import pytest
+import reference
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harmonica_core import basis, ridge
+from harmonica_core.masks import all_masks, are_paired
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(3, 40), st.integers(2, 300), st.integers(0, 1000))
+def test_masks_are_pairs_and_prefixes(n, n_masks, seed):
+    masks = ridge.shapley_masks(n, n_masks, np.random.default_rng(seed))
+    assert masks.shape == (n_masks // 2 * 2, n)
+    assert are_paired(masks)
+    assert masks[0].all()
+    longer = ridge.shapley_masks(n, n_masks + 50, np.random.default_rng(seed))
+    np.testing.assert_array_equal(longer[: len(masks)], masks)
+
+
+def test_every_feature_is_removed_alone_once_there_is_room():
+    masks = ridge.shapley_masks(9, 2 + 18, np.random.default_rng(0))
+    np.testing.assert_array_equal(masks[2::2], ~np.eye(9, dtype=bool))
+
+
+def test_weights_turn_the_masks_into_uniform_ones():
+    n = 8
+    masks = ridge.shapley_masks(n, 60_000, np.random.default_rng(0))
+    weights = ridge.uniform_weights(masks)
+    sizes = masks.sum(axis=1)
+    for k in range(2, n - 1):
+        share = weights[sizes == k].sum() / weights.sum()
+        expected = np.count_nonzero(all_masks(n).sum(axis=1) == k) / (2**n - 2)
+        assert share == pytest.approx(expected, abs=0.02)
+
+
+def _written_out(masks, values, degree, nugget):
+    """Weighted normal equations over all terms, with the centre as the intercept."""
+    n = masks.shape[1]
+    table = basis.terms_up_to(n, degree)
+    sizes = basis.term_sizes(table)
+    design = basis.design(masks, table)
+    centre = ((values[0::2] + values[1::2]) / 2).mean(axis=0)
+    coef = np.zeros((len(table), values.shape[1]))
+    for parity in (0, 1):
+        members = sizes % 2 == parity
+        part = design[0::2][:, members]
+        sign = 1 if parity == 0 else -1
+        target = (values[0::2] + sign * values[1::2]) / 2 - (
+            centre if not parity else 0
+        )
+        scale = sum((n ** -float(k)) * (sizes == k).sum() for k in set(sizes[members]))
+        penalty = np.diag(nugget * scale * n ** sizes[members].astype(float))
+        coef[members] = np.linalg.solve(part.T @ part + penalty, part.T @ target)
+    coef[0] += centre
+    return table, coef
+
+
+@pytest.mark.parametrize("degree", [1, 2, 3])
+def test_equal_to_the_regression_written_out(degree, monkeypatch):
+    monkeypatch.setattr(ridge, "_NUGGETS", (0.05,))
+    monkeypatch.setattr(ridge, "_NEGLIGIBLE", 0.0)
+    rng = np.random.default_rng(1)
+    masks = ridge.shapley_masks(7, 60, rng)
+    values = rng.normal(size=(60, 3))
+    fit = ridge.fit_ridge(masks, values, degree)
+    table, coef = _written_out(masks, values, degree, 0.05)
+    np.testing.assert_array_equal(fit.table, table)
+    np.testing.assert_allclose(fit.coef, coef, atol=1e-8)
+
+
+def test_left_out_residuals_are_those_of_refits(monkeypatch):
+    monkeypatch.setattr(ridge, "_NUGGETS", (0.05,))
+    rng = np.random.default_rng(2)
+    kernel = ridge._kernels(ridge.shapley_masks(6, 24, rng)[0::2], 3)[1]
+    target = rng.normal(size=(12, 2))
+    solution = ridge._solve(kernel, target)
+    for t in range(12):
+        rest = np.arange(12) != t
+        shifted = kernel + 0.05 * kernel[0, 0] * np.eye(12)
+        dual = np.linalg.solve(shifted[np.ix_(rest, rest)], target[rest])
+        expected = target[t] - kernel[t, rest] @ dual
+        np.testing.assert_allclose(solution.left_out[t], expected, atol=1e-9)
+
+
+def test_columns_do_not_depend_on_each_other():
+    rng = np.random.default_rng(3)
+    masks = ridge.shapley_masks(10, 100, rng)
+    values = rng.normal(size=(100, 4)) * [1, 1e3, 1e-3, 1]
+    together = ridge.fit_ridge(masks, values, 3)
+    alone = ridge.fit_ridge(masks, values[:, 2:3], 3)
+    np.testing.assert_allclose(together.coef[:, 2:3], alone.coef, atol=1e-12)
+
+
+def test_the_stated_error_is_the_error():
+    n, rng = 12, np.random.default_rng(4)
+    everything = all_masks(n)
+
+    def f(masks):
+        return np.tanh(masks @ np.linspace(-1, 1.5, n)) + masks[:, 0] * masks[:, 1]
+
+    masks = ridge.shapley_masks(n, 500, rng)
+    fit = ridge.fit_ridge(masks, f(masks)[:, None], 2)
+    said = basis.predict(everything, fit.table, fit.coef)[:, 0]
+    true = np.sqrt(np.mean((said - f(everything)) ** 2))
+    stated, se = fit.error.value[0], fit.error.standard_error[0]
+    assert abs(stated - true) < 4 * se + 0.05 * true
+
+
+def test_dropping_small_terms_keeps_shapley_values(monkeypatch):
+    rng = np.random.default_rng(5)
+    masks = ridge.shapley_masks(6, 60, rng)
+    values = rng.normal(size=(60, 1))
+
+    def shapley(fit):
+        game = basis.predict(all_masks(6), fit.table, fit.coef)[:, 0]
+        return reference.shapley_by_permutations(game)
+
+    dropped = ridge.fit_ridge(masks, values, 3)
+    monkeypatch.setattr(ridge, "_NEGLIGIBLE", 0.0)
+    full = ridge.fit_ridge(masks, values, 3)
+    assert np.count_nonzero(dropped.coef) < np.count_nonzero(full.coef)
+    np.testing.assert_allclose(shapley(dropped), shapley(full), atol=1e-9)
+
+
+def test_unpaired_masks_are_refused():
+    with pytest.raises(ValueError, match="complementary pairs"):
+        ridge.fit_ridge(all_masks(3)[1:4], np.zeros((3, 1)), 2)

@@ -1,0 +1,54 @@
+"""The four other algorithms behind the same explainer."""
+
+import numpy as np
+import pytest
+
+from harmonica_core import AnchoredSurrogate
+from shap_harmonica import (
+    HarmonicaAnchor,
+    HarmonicaAnchorConstrained,
+    HarmonicaLocal,
+    LowDegree,
+)
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(2, 12))
+VARIANTS = [HarmonicaLocal, HarmonicaAnchor, HarmonicaAnchorConstrained, LowDegree]
+
+
+def model(x):
+    return x[:, 0] * x[:, 1] + x[:, 2] ** 2
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("n_features", [4, 12])
+def test_values_and_cubes_add_up(variant, n_features):
+    rows = X[:1, :n_features]
+    explainer = variant(model, np.zeros((1, n_features)), degree=2, max_evals=120)
+    explanation = explainer(rows)
+    total = explanation.base_values + explanation.values.sum(axis=1)
+    np.testing.assert_allclose(total, model(rows), atol=1e-6)
+    cube = explainer.shap_interaction_values(rows)
+    np.testing.assert_allclose(cube.sum(axis=2), explanation.values, atol=1e-9)
+
+
+@pytest.mark.parametrize("variant", [HarmonicaAnchor, HarmonicaAnchorConstrained])
+def test_anchored_surrogates_are_lifted_to_all_features(variant):
+    rows = np.zeros((1, 12))
+    rows[0, [2, 5, 7]] = [1.0, 2.0, 3.0]
+    explainer = variant(lambda x: x[:, 2] * x[:, 5] + x[:, 7], np.zeros((1, 12)))
+    explainer(rows)
+    (surrogate,) = explainer.surrogates
+    assert isinstance(surrogate, AnchoredSurrogate)
+    assert surrogate.n_features == 12
+    removed = np.ones((1, 12), dtype=bool)
+    removed[0, [0, 5]] = False
+    assert surrogate(removed)[0] == pytest.approx(3.0, abs=0.5)
+
+
+def test_local_is_fitted_near_the_input():
+    explainer = HarmonicaLocal(model, np.zeros((1, 12)), radius=2, max_evals=60)
+    explainer(X)
+    masks = explainer.surrogates[0].evaluated.masks
+    inner = masks[masks.any(axis=1)]
+    assert (~inner).sum(axis=1).max() <= 2
