@@ -64,11 +64,18 @@ def from_attributions(
         n_features = check_feature_count(n_features)
         table, scores = _read_mapping(values, np.shape(base), n_features)
     else:
-        array = np.asarray(values, dtype=np.float64)
+        array = _real(values, "values")
         table, scores = _read_array(array, np.shape(_given(base)))
         n_features = len(array)
     found = _surrogate(n_features, table, scores, base, n_evaluations)
     return found.with_names(feature_names, output_names)
+
+
+def _real(numbers: Any, what: str) -> Floats:
+    array = np.asarray(numbers)
+    if array.size and array.dtype.kind not in "biuf":
+        raise TypeError(f"{what} have dtype {array.dtype}; needed real numbers")
+    return array.astype(np.float64)
 
 
 def _given(base: Any) -> Any:
@@ -105,7 +112,7 @@ def _read_mapping(
             f"the value of {wrong[0]} has shape {np.shape(values[wrong[0]])} and the "
             f"base {row}; needed the same, one number per output"
         )
-    scores = np.array([values[term] for term in terms], dtype=np.float64)
+    scores = _real([values[term] for term in terms], "values")
     return basis.table_of(checked), scores.reshape(len(terms), *row)
 
 
@@ -132,7 +139,7 @@ def _surrogate(
     n_features: int, table: Table, scores: Floats, base: Any, n_evaluations: int
 ) -> Surrogate:
     """Turn sums over kept features into parities."""
-    start = np.asarray(base, dtype=np.float64)
+    start = _real(base, "base")
     sizes = basis.term_sizes(table)
     _check_size(sizes)
     degree = int(sizes.max(initial=0))

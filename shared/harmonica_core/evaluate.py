@@ -77,15 +77,16 @@ def check_values(values: object, masks: Masks) -> Values:
 
 
 def _check_finite(array: Values, masks: Masks) -> None:
-    bad = ~np.isfinite(array.reshape(len(array), -1)).all(axis=1)
+    # Above, sums of a few values overflow; NaN compares false.
+    bad = ~(np.abs(array.reshape(len(array), -1)) <= 1e300).all(axis=1)
     if bad.any():
         first = int(np.flatnonzero(bad)[0])
         kept = np.flatnonzero(masks[first]).tolist()
         raise ValueError(
             f"the value function returned NaN or infinity for {int(bad.sum())} of "
             f"{len(masks)} masks, first for the mask that keeps features {kept} "
-            f"(value {array[first]}); an explanation needs finite numbers: fix the "
-            "model's output for removed features or choose another baseline"
+            f"(value {array[first]}); an explanation needs finite numbers up to 1e300: "
+            "fix the model's output for removed features or choose another baseline"
         )
 
 
@@ -212,10 +213,17 @@ class _Collected:
         self.masks = masks
         self.done = np.zeros(len(masks), dtype=bool)
         self._values: Values | None = None
-        if known is not None and len(known):
+        if known is not None:
             self._reuse(known)
 
     def _reuse(self, known: Evaluated) -> None:
+        if not isinstance(known, Evaluated):
+            raise TypeError(
+                f"known is {type(known).__name__}; needed an Evaluated, such as "
+                "`error.evaluated` or `surrogate.evaluated`"
+            )
+        if not len(known):
+            return
         known_masks = check_masks(known.masks, self.masks.shape[1])
         known_values = check_values(known.values, known_masks)
         table = {mask.tobytes(): row for row, mask in enumerate(known_masks)}

@@ -17,10 +17,11 @@ from harmonica_core.cache import CacheKey, ValueCache
 from harmonica_core.ends import through_ends
 from harmonica_core.estimate import Estimate
 from harmonica_core.estimators import Fit, ReadableSet, Terms, fit_exact, fit_sampled
-from harmonica_core.evaluate import Evaluated, check_value_function
+from harmonica_core.evaluate import Evaluated, check_value_function, check_values
 from harmonica_core.evaluate import evaluate as evaluate_masks
 from harmonica_core.plan import evaluate_plan
 from harmonica_core.resilience import BatchSize, CallPolicy
+from harmonica_core.scaling import fit_scaled
 from harmonica_core.surrogate import Surrogate, check_feature_count
 
 # Share of masks near the input in an adaptive fit.
@@ -179,13 +180,8 @@ def fit_surrogates(
     -------
     list of Surrogate, one per function
     """
-    values = np.asarray(values, dtype=np.float64)
-    if values.ndim not in (2, 3) or len(values) != len(masks):
-        raise ValueError(
-            f"values have shape {values.shape} for {len(masks)} masks; needed "
-            f"({len(masks)}, n_functions) or ({len(masks)}, n_functions, n_outputs)"
-        )
-    masks = draw.check_masks(masks, np.shape(masks)[1])
+    masks = draw.check_masks(masks, np.shape(masks)[-1] if np.ndim(masks) else 0)
+    values = _check_functions(values, masks)
     return _fit_all(
         masks,
         values.reshape(*values.shape[:2], -1),
@@ -197,6 +193,17 @@ def fit_surrogates(
         ends=ends,
         one_output=values.ndim == 2,
     )
+
+
+def _check_functions(values: object, masks: Masks) -> Floats:
+    """Return values ``(m, n_functions[, n_outputs])`` or say what is wrong."""
+    array = np.asarray(values)
+    if array.ndim not in (2, 3) or len(array) != len(masks) or not array.size:
+        raise ValueError(
+            f"values have shape {array.shape} for {len(masks)} masks; needed "
+            f"({len(masks)}, n_functions) or ({len(masks)}, n_functions, n_outputs)"
+        )
+    return check_values(array.reshape(len(array), -1), masks).reshape(array.shape)
 
 
 def _near_share(near: object, terms: Terms, radius: int | None) -> float:
@@ -331,9 +338,11 @@ def fit_values(
     """Fit ``values (m, n_outputs)``: exactly when these are all masks."""
     rows = draw.rows_of_all(masks) if radius is None else None
     if rows is not None:
-        return fit_exact(values, rows, readable, alpha)
+        return fit_scaled(lambda v, a: fit_exact(v, rows, readable, a), values, alpha)
     weights = draw.near_weights(masks) if near else None
-    return fit_sampled(masks, values, readable, alpha, radius, weights)
+    return fit_scaled(
+        lambda v, a: fit_sampled(masks, v, readable, a, radius, weights), values, alpha
+    )
 
 
 def check_degree(degree: object) -> int:
@@ -370,7 +379,7 @@ def _through_evaluated_ends(fit: Fit, masks: Masks, values: Floats) -> Fit:
     )
     # The change lies in V_C and f - g is orthogonal to V_C, so energies add up.
     added = coef - np.pad(fit.coef, ((0, len(coef) - len(fit.coef)), (0, 0)))
-    value = np.hypot(fit.error.value, np.linalg.norm(added, axis=0))
+    value = np.hypot(fit.error.value, np.hypot.reduce(added, axis=0))
     return replace(fit, table=table, coef=coef, error=replace(fit.error, value=value))
 
 

@@ -1,0 +1,64 @@
+"""Values of any magnitude, fitted where squares neither overflow nor vanish."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from harmonica_core._types import Floats
+from harmonica_core.estimate import Estimate
+from harmonica_core.estimators import Fit
+
+# Sums of a million squares of such values are ordinary numbers.
+_SMALL, _LARGE = 1e-100, 1e100
+
+
+def fit_scaled(
+    fit: Callable[[Floats, float | None], Fit], values: Floats, alpha: float | None
+) -> Fit:
+    """Call ``fit(values, alpha)`` at an ordinary scale and undo the scaling.
+
+    Explaining ``c f`` gives ``c`` times the coefficients, so scaling changes nothing
+    else; by powers of two it does not even round. Ordinary values are left alone.
+
+    Parameters
+    ----------
+    fit : callable
+    values : float64 (m, n_outputs)
+    alpha : float or None
+        A given strength is in the units of the values: then one scale serves all.
+    """
+    scale = _scale(values)
+    if (scale == 1).all():
+        return fit(values, alpha)
+    if alpha is not None:
+        scale[:] = scale.max()
+        alpha = min(alpha / scale[0], _LARGE)
+    return _times(fit(values / scale, alpha), scale)
+
+
+def _scale(values: Floats) -> Floats:
+    """Return a power of two for each extreme output, 1 for all others."""
+    size = np.abs(values).max(axis=0, initial=0.0)
+    extreme = (size > 0) & ((size < _SMALL) | (size > _LARGE))
+    # 2**1023 is the largest double, and values / 2**-1022 the largest exact quotient.
+    exponent = np.clip(np.frexp(size)[1], -1022, 1023)
+    return np.ldexp(1.0, np.where(extreme, exponent, 0))
+
+
+def _times(fit: Fit, scale: Floats) -> Fit:
+    error = fit.error
+    return replace(
+        fit,
+        coef=fit.coef * scale,
+        alpha=fit.alpha * scale,
+        error=Estimate(
+            error.value * scale,
+            error.standard_error * scale,
+            error.n_evaluations,
+            error.exact,
+        ),
+        held_out=None if fit.held_out is None else fit.held_out * scale,
+    )
