@@ -59,7 +59,7 @@ def test_parseval(seed, n):
 def test_what_a_truncated_spectrum_misses_is_the_energy_outside(seed, n, data):
     f = random_game(n, np.random.default_rng(seed))
     degree = data.draw(st.integers(1, n))
-    g = fit_surrogate(lambda m: f[mask_numbers(m)], n, degree=degree, budget=1 << n)
+    g = harmonica(lambda m: f[mask_numbers(m)], n, degree=degree, budget=1 << n)
     outside = [a for t, a in reference.spectrum(f).items() if len(t) > degree]
     missed = math.sqrt(sum(a**2 for a in outside))
     assert g.error.value == pytest.approx(missed, abs=1e-9)
