@@ -1,7 +1,7 @@
 """The paper's tables on fully enumerated games: I_2 by radius for the whole family.
 
 Needs ``HARMONICA_GAMES``, a folder of .npz files with ``values (n_games, 2**n)``.
-``python tests/benchmarks/bench_family.py [games per file]`` prints every table; under
+``python tests/benchmarks/test_bench_family.py [games per file]`` prints every table; under
 pytest the claims below them are checked too.
 """
 
