@@ -195,10 +195,9 @@ def feature_map(feature_mask: FeatureMask, inputs: tuple[Tensor, ...]) -> Featur
 
 def _checked_ids(mask: Tensor, tensor: Tensor, j: int) -> Tensor:
     """Return a mask as int64 with as many dimensions as its input tensor."""
-    if not isinstance(mask, Tensor):
-        raise TypeError(
-            f"feature mask {j} is {type(mask).__name__}; needed an integer tensor"
-        )
+    if not isinstance(mask, Tensor) or mask.is_complex():
+        kind = mask.dtype if isinstance(mask, Tensor) else type(mask).__name__
+        raise TypeError(f"feature mask {j} is {kind}; needed an integer tensor")
     ids = mask.detach().to(tensor.device).long()
     if not torch.equal(ids.to(mask.dtype), mask.detach().to(tensor.device)):
         raise ValueError(f"feature mask {j} holds fractions; needed whole feature ids")

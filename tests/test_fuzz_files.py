@@ -1,6 +1,6 @@
 """Files from anywhere: the right contents or one of our errors, never anything else.
 
-HARMONICA_FUZZ sets the number of inputs per test (default 100).
+HARMONICA_FUZZ sets the number of inputs per test (default 40).
 """
 
 import io
@@ -26,7 +26,7 @@ from harmonica_core import (
 from harmonica_core.masks import all_masks
 
 fuzzed = settings(
-    max_examples=int(os.environ.get("HARMONICA_FUZZ", "100")),
+    max_examples=int(os.environ.get("HARMONICA_FUZZ", "40")),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

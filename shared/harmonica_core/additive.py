@@ -73,7 +73,7 @@ def from_attributions(
 
 def _real(numbers: Any, what: str) -> Floats:
     array = np.asarray(numbers)
-    if array.size and array.dtype.kind not in "biuf":
+    if array.dtype.kind not in "biuf":
         raise TypeError(f"{what} have dtype {array.dtype}; needed real numbers")
     return array.astype(np.float64)
 

@@ -35,7 +35,8 @@ def fit_scaled(
         return fit(values, alpha)
     if alpha is not None:
         scale[:] = scale.max()
-        alpha = min(alpha / scale[0], _LARGE)
+        with np.errstate(over="ignore"):
+            alpha = float(np.minimum(alpha / scale[0], _LARGE))
     return _times(fit(values / scale, alpha), scale)
 
 

@@ -122,7 +122,7 @@ class Surrogate(Askable):
     @cached_property
     def coef_columns(self) -> Floats:
         """Coefficients as ``(n_terms, n_outputs)``."""
-        return self.coef.reshape(len(self.terms), -1)
+        return self.coef.reshape(len(self.coef), self.n_outputs)
 
     def __call__(self, masks: Any) -> Values:
         """Predict: ``(n_masks,)`` or ``(n_masks, n_outputs)``; a row for each mask."""

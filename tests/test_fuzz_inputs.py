@@ -1,0 +1,302 @@
+"""Arguments from anywhere: a correct result, or a ValueError or TypeError of ours.
+
+Ours means: raised by our code with words, not by an index or attribute that happened
+to be missing. HARMONICA_FUZZ sets the number of inputs per test (default 40).
+"""
+
+import os
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as st_numpy
+
+from harmonica_core import (
+    Surrogate,
+    draw_masks,
+    fit_surrogate,
+    fit_surrogates,
+    from_attributions,
+    input_key,
+)
+from harmonica_core.masks import all_masks, mask_numbers
+
+fuzzed = settings(
+    max_examples=int(os.environ.get("HARMONICA_FUZZ", "40")),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+SCALES = [0.0, 1e-310, 1e-200, 1e-30, 1.0, 1e30, 1e200, 1e300]
+
+odd = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-5, 20),
+    st.sampled_from([2**31, 2**63, 10**30, -(2**63)]),
+    st.floats(),
+    st.text(max_size=4),
+    st.binary(max_size=4),
+    st.lists(st.integers(-2, 5), max_size=4),
+    st.dictionaries(st.text(max_size=2), st.integers(), max_size=2),
+    st.just(np.zeros((2, 2))),
+    st.just(np.float64("nan")),
+    st.just(np.int8(3)),
+    st.just(object()),
+)
+odd_arrays = st_numpy.arrays(
+    dtype=st.sampled_from(["f8", "f4", "f2", "i8", "u1", "?", "c16", "U2", "M8[s]"]),
+    shape=st_numpy.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=5),
+)
+
+
+def ours(call):
+    """Return the result, or None for a documented error; anything else goes through."""
+    try:
+        return call()
+    except (ValueError, TypeError) as error:
+        assert len(str(error)) > 10, f"no explanation in {error!r}"
+        return None
+
+
+@st.composite
+def tables(draw):
+    """A function of 1 to 8 features as its table of values, of any magnitude."""
+    n_features = draw(st.integers(1, 8))
+    outputs = draw(st.sampled_from([(), (1,), (3,)]))
+    rng = np.random.default_rng(draw(st.integers(0, 99)))
+    kind = draw(st.sampled_from(["normal", "constant", "spike", "steps", "offset"]))
+    values = rng.normal(size=(1 << n_features, *outputs))
+    if kind == "constant":
+        values = np.ones_like(values)
+    elif kind == "spike":
+        values = (np.arange(len(values)) == 0).reshape(-1, *[1] * len(outputs)) * values
+    elif kind == "steps":
+        values = np.round(values)
+    elif kind == "offset":
+        values = values * 1e-9 + 1.0
+    scale = draw(st.sampled_from(SCALES))
+    dtype = draw(st.sampled_from(["f8", "f4", "i4", "?"]))
+    with np.errstate(all="ignore"):
+        return n_features, (values * scale / np.abs(values).max()).astype(dtype)
+
+
+@fuzzed
+@given(table=tables(), degree=st.integers(1, 9), ends=st.booleans())
+def test_enumerated_fits_of_any_magnitude(table, degree, ends):
+    n_features, values = table
+    found = ours(
+        lambda: fit_surrogate(
+            lambda masks: values[mask_numbers(masks)], n_features, degree, ends=ends
+        )
+    )
+    exact = values.astype(float)
+    if not (np.abs(exact) <= 1e300).all():
+        assert found is None
+        return
+    assert found is not None
+    masks = all_masks(n_features)
+    size = np.abs(exact).max()
+    error = np.abs(found(masks) - exact).max()
+    assert np.isfinite(found.coef).all()
+    assert np.isfinite(np.asarray(found.error)).all()
+    if degree >= n_features:
+        assert error <= 1e-12 * size + 1e-320
+    if ends:
+        assert np.abs(found(masks[[0, -1]]) - exact[[0, -1]]).max() <= 1e-12 * size
+    total = found.shapley_values().sum(axis=0)
+    np.testing.assert_allclose(
+        total, found.full_value - found.base_value, atol=1e-12 * size + 1e-320
+    )
+
+
+@fuzzed
+@given(
+    table=tables(),
+    budget=st.integers(2, 60),
+    degree=st.integers(1, 3),
+    alpha=st.sampled_from(["auto", 0.0, 1e-3, 1e300]),
+    radius=st.sampled_from([None, 1, 2]),
+)
+def test_sampled_fits_of_any_magnitude(table, budget, degree, alpha, radius):
+    n_features, values = table
+    found = ours(
+        lambda: fit_surrogate(
+            lambda masks: values[mask_numbers(masks)],
+            n_features,
+            degree,
+            budget,
+            alpha,
+            radius=radius,
+        )
+    )
+    if found is not None:
+        assert found.n_evaluations <= budget
+        assert np.isfinite(found.coef).all()
+        predicted = found(all_masks(n_features))
+        assert np.isfinite(predicted).all()
+        assert np.isfinite(found.shapley_values()).all()
+
+
+@fuzzed
+@given(data=st.data())
+def test_odd_settings(data):
+    good = {
+        "n_features": 4,
+        "degree": 2,
+        "budget": 12,
+        "alpha": "auto",
+        "seed": 0,
+        "batch_size": 5,
+        "terms": None,
+        "radius": None,
+        "ends": False,
+        "known": None,
+        "cache": None,
+        "cache_key": None,
+        "retries": 0,
+        "rate_limit": None,
+        "timeout": None,
+        "feature_names": None,
+        "output_names": None,
+    }
+    names = data.draw(st.sets(st.sampled_from(sorted(good)), min_size=1, max_size=2))
+    changed = {name: data.draw(odd, label=name) for name in sorted(names)}
+    if isinstance(changed.get("cache"), (str, bytes)):  # a path: would make files
+        del changed["cache"]
+    found = ours(
+        lambda: fit_surrogate(lambda masks: masks.sum(axis=1), **(good | changed))
+    )
+    if found is not None:
+        assert isinstance(found, Surrogate)
+        assert np.isfinite(found(np.ones((1, found.n_features), dtype=bool))).all()
+
+
+@fuzzed
+@given(returned=odd_arrays | odd)
+def test_odd_value_functions(returned):
+    found = ours(lambda: fit_surrogate(lambda masks: returned, 2))
+    if found is not None:
+        values = np.asarray(returned, dtype=float)
+        np.testing.assert_allclose(found.coef[0], values.mean(axis=0), rtol=1e-6)
+
+
+@fuzzed
+@given(masks=odd_arrays | odd, values=odd_arrays | odd)
+def test_odd_masks_and_values(masks, values):
+    ours(lambda: fit_surrogates(masks, values))
+
+
+@fuzzed
+@given(masks=odd_arrays | odd)
+def test_odd_masks_for_a_surrogate(masks):
+    surrogate = fit_surrogate(lambda masks: masks.sum(axis=1), 3)
+    found = ours(lambda: surrogate(masks))
+    if found is not None:
+        assert found.tolist() == np.atleast_2d(masks).astype(float).sum(1).tolist()
+
+
+@fuzzed
+@given(
+    n_features=odd,
+    terms=odd | odd_arrays | st.just(((), (0,))),
+    coef=odd | odd_arrays | st.just([1.0, 2.0]),
+    names=st.none() | odd,
+)
+def test_odd_surrogates(n_features, terms, coef, names):
+    found = ours(lambda: Surrogate(n_features, terms, coef, feature_names=names))
+    if found is not None:
+        assert found.n_features == n_features
+        assert np.isfinite(found.coef).all()
+        repr(found)
+
+
+@fuzzed
+@given(order=odd, index=odd | st.sampled_from(["SII", "FSII", "Moebius"]))
+def test_odd_indices(order, index):
+    surrogate = fit_surrogate(lambda masks: masks.sum(axis=1), 3)
+    ours(lambda: surrogate.interactions(order, index))
+    ours(lambda: surrogate.interaction_matrix(index))
+    ours(lambda: surrogate.output(order))
+
+
+@fuzzed
+@given(values=odd_arrays | odd, base=odd | st.just(0.0), n_features=odd)
+def test_odd_attributions(values, base, n_features):
+    ours(lambda: from_attributions(values, base, n_features))
+
+
+@fuzzed
+@given(n_features=st.integers(1, 70), budget=st.integers(2, 99), radius=odd)
+def test_odd_draws(n_features, budget, radius):
+    rng = np.random.default_rng(0)
+    masks = ours(lambda: draw_masks(n_features, budget, rng, radius=radius))
+    if masks is not None:
+        assert masks.shape[1] == n_features
+        assert len(masks) <= budget
+
+
+@fuzzed
+@given(array=odd_arrays | odd)
+def test_odd_input_keys(array):
+    key = ours(lambda: input_key(array))
+    assert key is None or len(key) == 64
+
+
+@fuzzed
+@given(names=st.lists(st.text(), min_size=3, max_size=3))
+def test_any_unicode_names(tmp_path_factory, names):
+    found = fit_surrogate(lambda m: m.sum(axis=1), 3, feature_names=names)
+    assert found.feature_names == tuple(names)
+    assert repr(found)
+    path = tmp_path_factory.getbasetemp() / "names.npz"
+    found.save(path)
+    assert Surrogate.load(path).feature_names == tuple(names)
+
+
+@fuzzed
+@given(
+    background=odd_arrays | st.just(np.zeros((2, 3))),
+    rows=odd_arrays | st.just(np.ones((2, 3))),
+    max_evals=odd | st.just("auto"),
+)
+def test_odd_tables_for_shap(background, rows, max_evals):
+    pytest.importorskip("shap")
+    from shap_harmonica import HarmonicaExplainer
+
+    def model(x):
+        return np.asarray(x).astype(complex).real.sum(axis=1)
+
+    found = ours(
+        lambda: HarmonicaExplainer(model, background)(rows, max_evals=max_evals)
+    )
+    if found is not None:
+        assert np.isfinite(found.values).all()
+
+
+@fuzzed
+@given(
+    rows=odd_arrays.filter(lambda a: a.dtype.kind not in "UMc"),
+    feature_mask=st.none() | odd_arrays.filter(lambda a: a.dtype.kind not in "UM"),
+    n_samples=odd | st.just("auto"),
+    per_eval=odd | st.just(4),
+)
+def test_odd_tensors_for_captum(rows, feature_mask, n_samples, per_eval):
+    torch = pytest.importorskip("torch")
+    from captum_harmonica import Harmonica
+
+    def forward(x):
+        return x.reshape(len(x), -1).float().sum(dim=1)
+
+    mask = None if feature_mask is None else torch.as_tensor(feature_mask)
+    found = ours(
+        lambda: Harmonica(forward).attribute(
+            torch.as_tensor(rows),
+            feature_mask=mask,
+            n_samples=n_samples,
+            perturbations_per_eval=per_eval,
+        )
+    )
+    if found is not None:
+        assert found.shape == rows.shape
+        assert torch.isfinite(found).all()
