@@ -70,7 +70,7 @@ def _fitting(names: Any, row: int, needed: int) -> list[str] | None:
     if names is None or isinstance(names, str):
         return None
     if any(isinstance(name, (list, tuple, np.ndarray)) for name in names):
-        names = []
+        names = names[row]
     return [str(name) for name in names] if len(names) == needed else None
 
 
