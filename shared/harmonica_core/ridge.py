@@ -33,6 +33,8 @@ _SIZED_SHARE = 0.6
 _NUGGETS = (1e-5, 1e-1)
 # Terms are dropped while together they stay below this share of the error.
 _NEGLIGIBLE = 0.1
+# Parity columns made at a time: they should stay in the processor's cache.
+_BLOCK_BYTES = 1 << 20
 
 
 def shapley_masks(n_features: int, n_masks: int, rng: np.random.Generator) -> Masks:
@@ -125,17 +127,19 @@ class _Solution:
 def _kernels(halves: Masks, degree: int) -> tuple[Floats, Floats]:
     """Kernels of the even and of the odd terms, each (m, m).
 
-    ``(d + 1) e_{d+1} = t e_d - (n - d + 1) e_{d-1}`` for signs with sum t.
+    Two masks that differ in k features have ``t = n - 2 k``, so n + 1 numbers fill
+    both matrices. ``(d + 1) e_{d+1} = t e_d - (n - d + 1) e_{d-1}`` gives them.
     """
     n = halves.shape[1]
-    rows = basis.signs(halves)[:, :-1]
-    product = rows @ rows.T / n
-    before, now = np.zeros_like(product), np.ones_like(product)
-    parts = [now.copy(), np.zeros_like(product)]
+    t = 1 - 2 * np.arange(n + 1) / n
+    before, now = np.zeros(n + 1), np.ones(n + 1)
+    parts = [now.copy(), np.zeros(n + 1)]
     for d in range(min(degree, n)):
-        before, now = now, (product * now - (n - d + 1) / n**2 * before) / (d + 1)
+        before, now = now, (t * now - (n - d + 1) / n**2 * before) / (d + 1)
         parts[(d + 1) % 2] += now
-    return parts[0], parts[1]
+    rows = basis.signs(halves, np.float32)[:, :-1]
+    differing = ((n - rows @ rows.T) / 2).astype(np.intp)
+    return parts[0][differing], parts[1][differing]
 
 
 def _solve(kernel: Floats, target: Floats) -> _Solution:
@@ -161,10 +165,15 @@ def _solve_with(kernel: Floats, target: Floats, nugget: float) -> _Solution:
 
 
 def _coefficients(halves: Masks, table: Table, dual: Floats) -> Floats:
-    """``a_S = n**-|S| sum_t b_t chi_S(x_t)``: (n_terms, K)."""
+    """``a_S = n**-|S| sum_t b_t chi_S(x_t)``: (n_terms, K), in blocks of terms."""
     rows = np.ascontiguousarray(basis.signs(halves).T)
+    out = np.empty((len(table), dual.shape[1]))
+    step = max(1, _BLOCK_BYTES // (8 * len(halves)))
+    for start in range(0, len(table), step):
+        block = slice(start, start + step)
+        out[block] = basis.columns(rows, table[block]) @ dual
     variance = float(halves.shape[1]) ** -basis.term_sizes(table)
-    return np.asarray(variance[:, None] * (basis.columns(rows, table) @ dual))
+    return out * variance[:, None]
 
 
 def _without_negligible(table: Table, coef: Floats, error: Floats) -> Floats:
