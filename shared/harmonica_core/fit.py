@@ -120,7 +120,7 @@ def fit_surrogate(
     n_features = check_feature_count(n_features)
     n_masks = check_budget(budget, n_features)
     rng = np.random.default_rng(seed)
-    share = _near_share(near, terms, radius)
+    share = near_share(near, terms, radius)
     masks = draw_masks(n_features, n_masks, rng, radius=radius, near=share, ends=ends)
     evaluate = partial(
         evaluate_masks,
@@ -206,7 +206,8 @@ def _check_functions(values: object, masks: Masks) -> Floats:
     return check_values(array.reshape(len(array), -1), masks).reshape(array.shape)
 
 
-def _near_share(near: object, terms: Terms, radius: int | None) -> float:
+def near_share(near: object, terms: Terms, radius: int | None = None) -> float:
+    """Return the share of masks near the input; "auto" is that of an adaptive fit."""
     if isinstance(near, str) and near == "auto":
         grows = isinstance(terms, str) and terms == "auto"
         return _NEAR if grows and radius is None else 0.0

@@ -31,6 +31,9 @@ from harmonica_core.masks import are_paired, interleave_pairs
 _SIZED_SHARE = 0.6
 # Nuggets in units of the kernel's diagonal; each function takes its best.
 _NUGGETS = (1e-5, 1e-1)
+# Beyond, there are too many coefficients to hold, or too large a matrix to factor.
+_MOST_TERMS = 1 << 16
+_MOST_MASKS = 1 << 13
 # Terms are dropped while together they stay below this share of the error.
 _NEGLIGIBLE = 0.1
 # Parity columns made at a time: they should stay in the processor's cache.
@@ -75,6 +78,12 @@ def uniform_weights(masks: Masks) -> Floats:
     # The two ends are always there rather than drawn.
     by_size = np.concatenate([[0.0], uniform / drawn, [0.0]])
     return np.asarray(by_size[masks.sum(axis=1)])
+
+
+def is_affordable(n_features: int, degree: int, n_masks: int) -> bool:
+    """Whether the terms fit into memory and the kernel is factored in a few seconds."""
+    n_terms = basis.n_terms_up_to(n_features, degree)
+    return n_terms <= _MOST_TERMS and n_masks <= _MOST_MASKS
 
 
 def fit_ridge(masks: Masks, values: Floats, degree: int) -> Fit:
