@@ -31,6 +31,8 @@ _CHECK_EVERY = 10
 _RELAXATION = 1.6
 # Up to this many terms all are in the working set; beyond, it grows by this many.
 _WORKING_SET = 500
+# A term joins when its slope exceeds what L1 can hold by this share.
+_SLACK = 1e-3
 
 
 @dataclass(frozen=True)
@@ -254,17 +256,22 @@ def fit_cells(
     l1, l2 = l1 / scale, l2 / scale
     found = np.zeros((len(masks), 1 + len(table)))
     pull, members = np.zeros_like(found), np.zeros(0, dtype=np.int64)
-    while True:
+    value, before = np.inf, np.inf
+    while value == np.inf or before - value > tolerance * value:
         new = _missing(designs, standard, found, members, pull, l1, l2)
         if not len(new):
             break
-        members = np.sort(np.concatenate([members, new]))
+        if len(members) > _WORKING_SET:  # terms that went back to zero may leave
+            members = members[found[:, members + 1].any(axis=0)]
+        members = np.union1d(members, new)
         inside = np.append(0, members + 1)
         columns = [_columns(design, members) for design in designs]
         cells = Cells.of(columns, standard)
+        pull[:] = 0
         found[:, inside], pull[:, inside] = minimise(
             cells, l1, l2, found[:, inside], tolerance
         )
+        before, value = value, objective(cells, found[:, inside], l1, l2)
     found *= scale
     return found[:, 0] + centre, found[:, 1:]
 
@@ -312,7 +319,7 @@ def _missing(
     excess[held] = 0
     together = np.maximum(np.abs(slope.sum(axis=0)) - l1, 0) * outside
     worst = np.maximum(excess.max(axis=0), together / k)
-    wanted = np.flatnonzero(worst > 1e-4 * max(l1, 1e-3) / k)
+    wanted = np.flatnonzero(worst > _SLACK * max(l1, 1e-3) / k)
     return wanted[np.argsort(-worst[wanted], kind="stable")[:_WORKING_SET]]
 
 
