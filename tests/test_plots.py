@@ -97,8 +97,8 @@ def test_error_bars_hold_the_truth_as_often_as_they_should():
             numbers = masks @ (1 << np.arange(12))
             return masks[:, 0] + 2.0 * (masks[:, 1] & masks[:, 2]) + table[numbers]
 
-        truth = fit_surrogate(f, 12, degree=2, budget=4096)
-        g = fit_surrogate(f, 12, degree=2, budget=600, seed=seed)
+        truth = fit_surrogate(f, 12, degree=2, budget=4096, terms=None)
+        g = fit_surrogate(f, 12, degree=2, budget=600, terms=None, seed=seed)
         terms = [(0,), (1,), (2,), (1, 2)]
         found, spread = model_coefficients(g, terms)
         exact = np.array([truth.spectrum[term] for term in terms])

@@ -134,7 +134,7 @@ def test_error_is_stated_in_words(surrogate):
         in data_of(surrogate.what_if())["notes"][0]
     )
     local = fit_surrogate(
-        lambda m: np.sin(m @ np.arange(14.0)), 14, budget=300, radius=3
+        lambda m: np.sin(m @ np.arange(14.0)), 14, budget=300, radius=3, terms=None
     )
     data = data_of(local.what_if())
     assert f"Typical error {local.error!r}" in data["notes"][0]

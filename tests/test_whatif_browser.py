@@ -71,12 +71,17 @@ def number(driver, name="g"):
 
 def features(driver):
     """Buttons of the features, in the order of the features."""
-    found = driver.find_elements(By.CSS_SELECTOR, "#features button, #sentence button")
-    return sorted(found, key=lambda b: int(b.get_attribute("data-feature")))
+    return driver.execute_script(
+        "return [...document.querySelectorAll('button[data-feature]')]"
+        ".sort((a, b) => a.dataset.feature - b.dataset.feature)"
+    )
 
 
 def kept(driver):
-    pressed = [button.get_attribute("aria-pressed") for button in features(driver)]
+    pressed = driver.execute_script(
+        "return arguments[0].map((b) => b.getAttribute('aria-pressed'))",
+        features(driver),
+    )
     return np.array([value == "true" for value in pressed])
 
 
@@ -155,7 +160,9 @@ def test_true_value_is_shown_only_where_it_was_evaluated(visit):
 def test_evaluated_values_are_found_for_many_features(visit):
     rng = np.random.default_rng(3)
     weights = rng.normal(size=37)
-    g = fit_surrogate(lambda masks: masks @ weights, 37, degree=1, budget=300)
+    g = fit_surrogate(
+        lambda masks: masks @ weights, 37, degree=1, budget=300, terms=None
+    )
     driver = visit(g)
     rows = rng.permutation(300)[:50]
     found = driver.execute_script(
