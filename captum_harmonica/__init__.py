@@ -12,6 +12,7 @@ del _captum_itself, _torch
 
 from captum_harmonica import metrics  # noqa: E402
 from captum_harmonica.attribution import Harmonica  # noqa: E402
+from captum_harmonica.dataloader import attribute_dataloader  # noqa: E402
 from captum_harmonica.interactions import (  # noqa: E402
     Pair,
     interactions_with,
@@ -33,6 +34,7 @@ __all__ = [
     "HarmonicaLocal",
     "LowDegree",
     "Pair",
+    "attribute_dataloader",
     "interactions_with",
     "metrics",
     "pair_matrix",

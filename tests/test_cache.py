@@ -233,6 +233,16 @@ def test_a_full_disk_keeps_what_was_paid(path, monkeypatch):
     assert len(caught.value.evaluated) == 8
 
 
+def test_a_failed_transaction_leaves_no_trace(path):
+    with ValueCache(path) as cache:
+        with pytest.raises(ValueError, match="zip"):
+            cache.store("m", all_masks(2), np.zeros(3))
+        cache.store("other", all_masks(2), np.zeros(4))
+        cache.store("m", all_masks(2), np.ones(4))
+        assert cache.look_up("m", all_masks(2))[1].tolist() == [1, 1, 1, 1]
+        assert cache.look_up("other", all_masks(2))[1].tolist() == [0, 0, 0, 0]
+
+
 def test_a_cache_can_be_sent_to_another_process(path):
     with ValueCache(path) as cache:
         cache.store("m", all_masks(2), np.arange(4.0))

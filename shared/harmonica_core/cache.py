@@ -95,6 +95,9 @@ class ValueCache(CacheFile):
     evaluates 8
     """
 
+    # The entry that was written to last: entries never change, so it is looked up once.
+    _last: tuple[tuple[tuple[str, str], int, int], _Entry] | None = None
+
     def __len__(self) -> int:
         """Return the number of evaluated masks in the file."""
         with self.transaction() as connection:
@@ -131,15 +134,25 @@ class ValueCache(CacheFile):
         columns = values.reshape(len(values), abs(n_outputs))
         numbers = _rows_of_bytes(columns.astype("<f8"))
         packed = _rows_of_bytes(np.packbits(masks, axis=1))
+        kind = (pair, masks.shape[1], n_outputs)
         with self.transaction(write=True) as connection:
-            entry = _add_input(connection, pair, masks.shape[1], n_outputs)
+            if self._last is not None and self._last[0] == kind:
+                entry = self._last[1]
+            else:
+                entry = _add_input(connection, *kind)
             connection.executemany(
                 "INSERT OR IGNORE INTO evaluated VALUES (?, ?, ?, ?)",
-                (
+                [
                     (entry.number, mask, row, zlib.crc32(mask + row, entry.checksum))
                     for mask, row in zip(packed, numbers, strict=True)
-                ),
+                ],
             )
+        self._last = (kind, entry)  # only now: a failed transaction took it back
+
+    def close(self) -> None:
+        """Close the file; the next use opens it again."""
+        self._last = None
+        super().close()
 
 
 @dataclass(frozen=True)
