@@ -29,6 +29,7 @@ _MAX_FEATURES = 64
 _NEGLIGIBLE = 0.05
 # A share this small of the smooth candidate is none: exact recovery stays sparse.
 _SMALL_SHARE = 1e-3
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -209,7 +210,8 @@ def _blend(
     target = rows.split(values - centre)
     fit, smooth_residual, gain = _smooth(rows, target, table.shape[1])
     sparse_residual = target - rows.split(sparse_held_out - centre)
-    share, crossed = _shares(rows, sparse_residual, smooth_residual)
+    power = float(rows.mean_square(target).sum())
+    share, crossed = _shares(rows, sparse_residual, smooth_residual, power)
     smooth = fit.coefficients(table)
     smooth[0] += centre
     coef = sparse + _by_size(table, rows.parities, share) * (smooth - sparse)
@@ -254,8 +256,12 @@ def _smooth(
     return fit, residual, gain
 
 
-def _shares(rows: _Rows, sparse: Floats, smooth: Floats) -> tuple[Floats, Floats]:
+def _shares(
+    rows: _Rows, sparse: Floats, smooth: Floats, power: float
+) -> tuple[Floats, Floats]:
     """Share of the smooth candidate from residuals ``(n_parts, h)``.
+
+    ``power`` is the mean square of the target.
 
     Returns
     -------
@@ -265,6 +271,8 @@ def _shares(rows: _Rows, sparse: Floats, smooth: Floats) -> tuple[Floats, Floats
     """
     step = sparse - smooth
     above, below = rows.weights * step * sparse, rows.weights * step**2
+    # Where the sparse candidate is exact there is nothing to improve on.
+    above[rows.mean_square(sparse) <= _ROUNDING**2 * power] = 0
     crossed = np.empty_like(step)
     for fold in range(N_FOLDS):
         out = rows.fold == fold

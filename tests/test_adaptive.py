@@ -1,0 +1,207 @@
+import numpy as np
+import pytest
+
+from harmonica_core import adaptive, basis
+from harmonica_core.adaptive import fit_adaptive
+from harmonica_core.error import stated_error
+from harmonica_core.lasso import fit_sparse
+from harmonica_core.masks import all_masks, paired_masks
+
+N = 9
+
+
+def draw(n_features=N, n_masks=160, seed=0):
+    return paired_masks(n_features, n_masks, np.random.default_rng(seed))
+
+
+def network(masks, seed=0):
+    """A small smooth model: terms of every size, none of them sparse."""
+    rng = np.random.default_rng(seed)
+    weights = rng.normal(size=(masks.shape[1], 6)) * np.geomspace(1, 0.05, N)[:, None]
+    return np.tanh((2.0 * masks - 1) @ weights + 0.5) @ np.arange(1.0, 7.0)
+
+
+def corner(masks):
+    """A tree leaf: terms of all sizes up to five."""
+    return 1.0 * masks[:, :5].all(axis=1) + 0.1 * masks[:, 6]
+
+
+def predict(fit, masks):
+    return fit.intercept + basis.predict(masks, fit.table, fit.coef)
+
+
+def error(fit, function, n_features=N):
+    cube = all_masks(n_features)
+    return np.sqrt(((predict(fit, cube)[:, 0] - function(cube)) ** 2).mean())
+
+
+@pytest.mark.parametrize("function", [network, corner])
+def test_it_is_far_below_the_sparse_fit_where_large_terms_matter(function):
+    masks = draw()
+    values = function(masks)[:, None]
+    sparse = fit_sparse(masks, values, 3)
+    assert error(fit_adaptive(masks, values), function) < 0.7 * error(sparse, function)
+
+
+def test_sparse_polynomials_are_recovered_exactly():
+    masks = draw(12, 240)
+    signs = 2.0 * masks - 1
+    values = 1 + signs[:, 0] - 2 * signs[:, 1] * signs[:, 5] * signs[:, 7]
+    fit = fit_adaptive(masks, values[:, None])
+    assert basis.terms_of(fit.table) == ((0,), (1, 5, 7))
+    np.testing.assert_allclose(fit.coef[:, 0], [1, -2], atol=1e-10)
+    np.testing.assert_allclose(fit.intercept, 1, atol=1e-10)
+    np.testing.assert_array_equal(fit.smooth, 0)
+
+
+def test_a_constant_has_no_terms_and_no_error():
+    masks = draw()
+    values = np.full((len(masks), 1), 0.3)
+    fit = fit_adaptive(masks, values)
+    assert len(fit.table) == 0
+    np.testing.assert_allclose(fit.intercept, 0.3)
+    np.testing.assert_allclose(fit.held_out, values)
+    assert fit.doubt[0] < 1e-12
+
+
+def test_the_table_is_valid_and_without_the_empty_term():
+    masks = draw()
+    fit = fit_adaptive(masks, network(masks)[:, None])
+    basis.check_table(fit.table, N)
+    assert basis.term_sizes(fit.table).min() == 1
+    assert fit.coef.shape == (len(fit.table), 1)
+
+
+def test_scale_and_shift_of_the_output_go_through():
+    masks = draw()
+    values = network(masks)[:, None]
+    one, other = fit_adaptive(masks, values), fit_adaptive(masks, 1e-4 * values + 7)
+    cube = all_masks(N)
+    np.testing.assert_allclose(
+        predict(other, cube), 1e-4 * predict(one, cube) + 7, atol=1e-7
+    )
+    np.testing.assert_allclose(other.held_out, 1e-4 * one.held_out + 7, atol=1e-7)
+
+
+def test_permuted_features_permute_the_result():
+    masks = draw()
+    order = np.random.default_rng(1).permutation(N)
+    values = network(masks)[:, None]
+    one, other = fit_adaptive(masks, values), fit_adaptive(masks[:, order], values)
+    cube = all_masks(N)
+    np.testing.assert_allclose(
+        predict(other, cube[:, order]), predict(one, cube), atol=2e-2 * values.std()
+    )
+
+
+def test_outputs_are_fitted_as_if_alone():
+    masks = draw()
+    values = np.stack([network(masks), corner(masks)], axis=1)
+    both = fit_adaptive(masks, values)
+    cube = all_masks(N)
+    for k in range(2):
+        alone = fit_adaptive(masks, values[:, [k]])
+        np.testing.assert_allclose(
+            predict(both, cube)[:, k], predict(alone, cube)[:, 0], atol=1e-6
+        )
+        np.testing.assert_allclose(both.held_out[:, [k]], alone.held_out, atol=1e-6)
+
+
+def test_the_same_samples_give_the_same_bits():
+    masks = draw()
+    values = network(masks)[:, None]
+    one, other = fit_adaptive(masks, values), fit_adaptive(masks, values)
+    np.testing.assert_array_equal(one.coef, other.coef)
+    np.testing.assert_array_equal(one.held_out, other.held_out)
+
+
+def test_masks_without_pairs_are_fitted_too():
+    masks = np.unique(np.random.default_rng(0).random((200, N)) < 0.5, axis=0)
+    values = network(masks)[:, None]
+    fit = fit_adaptive(masks, values)
+    assert fit.smooth.shape == (1, 1)
+    assert error(fit, network) < 0.8 * error(fit_sparse(masks, values, 3), network)
+
+
+def test_the_stated_error_is_honest():
+    inside = []
+    cube = all_masks(N)
+    for seed in range(10):
+
+        def function(masks, seed=seed):
+            return network(masks, seed)
+
+        masks = draw(seed=seed)
+        values = function(masks)[:, None]
+        fit = fit_adaptive(masks, values)
+        value, se = stated_error(
+            masks, values, predict(fit, masks), fit.held_out, doubt=fit.doubt
+        )
+        truth = np.sqrt(((predict(fit, cube)[:, 0] - function(cube)) ** 2).mean())
+        assert 0.5 < value[0] / truth < 2
+        inside.append(abs(value[0] - truth) <= 2 * se[0])
+    assert sum(inside) >= 9
+
+
+def test_noise_is_not_explained():
+    masks = draw()
+    values = np.random.default_rng(5).normal(size=(len(masks), 1))
+    fit = fit_adaptive(masks, values)
+    residual = np.sqrt(((values - fit.held_out) ** 2).mean())
+    assert 0.9 < residual / values.std() < 1.1
+
+
+def test_heavy_weights_choose_where_the_error_is_small():
+    masks = draw()
+    values = network(masks)[:, None]
+    near = np.repeat(masks[0::2].sum(axis=1) >= 6, 2)
+    fit = fit_adaptive(masks, values, weights=np.where(near, 10.0, 1.0))
+    assert np.isfinite(fit.coef).all() and fit.smooth.shape == (1, 2)
+
+
+def test_larger_problems_keep_the_sparse_fit(monkeypatch):
+    masks = draw()
+    values = network(masks)[:, None]
+    monkeypatch.setattr(adaptive, "_MAX_ROWS", 10)
+    fit = fit_adaptive(masks, values)
+    sparse = fit_sparse(masks, values, 3)
+    np.testing.assert_array_equal(fit.coef, sparse.coef)
+    np.testing.assert_array_equal(fit.smooth, 0)
+
+
+def test_with_many_features_larger_terms_are_cut_honestly(monkeypatch):
+    monkeypatch.setattr(adaptive, "_MAX_TERMS", 200)
+    masks = draw()
+    values = network(masks)[:, None]
+    fit = fit_adaptive(masks, values, degree=2)
+    assert basis.term_sizes(fit.table).max() == 3
+    stated = np.sqrt(((values - fit.held_out) ** 2).mean())
+    assert stated == pytest.approx(error(fit, network), rel=0.5)
+
+
+def test_dropped_terms_are_negligible_together():
+    coef = np.array([0.0, 3.0, 0.1, -0.2, 1.0])
+    kept = adaptive._without_negligible(coef, bound=0.23)
+    np.testing.assert_array_equal(kept, [0, 3, 0, 0, 1])
+    kept = adaptive._without_negligible(coef, bound=0.15)
+    np.testing.assert_array_equal(kept, [0, 3, 0, -0.2, 1])
+
+
+def test_the_share_is_the_best_one():
+    rng = np.random.default_rng(0)
+    rows = adaptive._Rows.of(draw(), None)
+    sparse, smooth = rng.normal(size=(2, 2, len(rows.signs)))
+    share, crossed = adaptive._shares(rows, sparse, smooth, 1.0)
+    for part in range(2):
+
+        def lost(s, part=part):
+            return (((1 - s) * sparse[part] + s * smooth[part]) ** 2).sum()
+
+        grid = np.linspace(0, 1, 1001)
+        best = grid[np.argmin([lost(s) for s in grid])]
+        assert share[part] == pytest.approx(best, abs=1e-3)
+    other = crossed[:, rows.fold == 2]
+    changed = sparse.copy()
+    changed[:, rows.fold == 2] *= 100
+    _, again = adaptive._shares(rows, changed, smooth, 1.0)
+    np.testing.assert_array_equal(again[:, rows.fold == 2], other)
