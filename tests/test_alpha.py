@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from harmonica_core import alpha, basis
-from harmonica_core.lasso import Split, fit_sparse
 from sklearn.linear_model import LassoCV
 
+from harmonica_core import alpha, basis, path
+from harmonica_core.folds import Part
+from harmonica_core.lasso import Split, fit_sparse
 from tests.test_lasso import draw_pairs, network, predict
 
 
@@ -18,20 +19,21 @@ def game(seed, n_features=10, decay=0.45):
     return lambda masks: basis.predict(masks, table, coef[:, None])
 
 
-@pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("n_masks", [200, 600])
-def test_error_is_that_of_a_fine_cross_validated_path(seed, n_masks):
-    function = game(seed)
-    rng = np.random.default_rng(seed)
-    masks, fresh = draw_pairs(10, n_masks, rng), draw_pairs(10, 2000, rng)
-    fit = fit_sparse(masks, function(masks), 3)
+def test_error_is_that_of_a_fine_cross_validated_path(n_masks):
     table = basis.terms_up_to(10, 3)[1:]
-    peer = LassoCV(cv=5, eps=1e-4, alphas=60, max_iter=20_000)
-    peer.fit(basis.design(masks, table), function(masks)[:, 0])
-    truth = function(fresh)[:, 0]
-    ours = np.sqrt(np.mean((truth - predict(fit, fresh)[:, 0]) ** 2))
-    theirs = np.sqrt(np.mean((truth - peer.predict(basis.design(fresh, table))) ** 2))
-    assert ours < 1.03 * theirs
+    ratios = []
+    for seed in range(6):
+        function, rng = game(seed), np.random.default_rng(seed)
+        masks, fresh = draw_pairs(10, n_masks, rng), draw_pairs(10, 2000, rng)
+        fit = fit_sparse(masks, function(masks), 3)
+        peer = LassoCV(cv=5, eps=1e-4, alphas=60, max_iter=20_000)
+        peer.fit(basis.design(masks, table), function(masks)[:, 0])
+        truth = function(fresh)[:, 0]
+        theirs = np.std(truth - peer.predict(basis.design(fresh, table)))
+        ratios.append(np.std(truth - predict(fit, fresh)[:, 0]) / theirs)
+    # Single ratios scatter by 3% at 200 masks, so the mean of six by more than 1%.
+    assert np.exp(np.mean(np.log(ratios))) < 1.04
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -58,28 +60,72 @@ def test_held_out_predictions_have_not_seen_their_own_pair():
     assert np.median(others) > 1e-3
 
 
+def test_closed_form_agrees_with_folds(monkeypatch):
+    rng = np.random.default_rng(0)
+    masks, fresh = draw_pairs(12, 1200, rng), draw_pairs(12, 4000, rng)
+    function = network(12, rng, 5)
+    closed = fit_sparse(masks, function(masks), 2)
+    monkeypatch.setattr(alpha, "closed_form_holds", lambda parts: False)
+    folds = fit_sparse(masks, function(masks), 2)
+    errors = [
+        np.sqrt(np.mean((function(fresh) - predict(fit, fresh)) ** 2, axis=0))
+        for fit in (closed, folds)
+    ]
+    claims = [
+        np.sqrt(np.mean((function(masks) - fit.held_out) ** 2, axis=0))
+        for fit in (closed, folds)
+    ]
+    assert not np.array_equal(closed.held_out, folds.held_out)
+    np.testing.assert_allclose(errors[0], errors[1], rtol=0.03)
+    np.testing.assert_allclose(claims[0], claims[1], rtol=0.06)
+
+
+@pytest.mark.parametrize(
+    ("n_masks", "kept", "weighted", "holds"),
+    [
+        (400, 0.5, False, True),
+        (108, 0.5, False, False),
+        (400, 0.8, False, False),
+        (400, 0.5, True, False),
+    ],
+)
+def test_closed_form_asks_for_uniform_masks_and_many_rows(
+    n_masks, kept, weighted, holds
+):
+    rng = np.random.default_rng(0)
+    masks = rng.random((n_masks, 10)) < kept
+    weights = rng.uniform(0.5, 2, n_masks) if weighted else None
+    split = Split.of(masks, basis.terms_up_to(10, 2)[1:], weights)
+    parts = [Part(rows, dense=True) for rows in split.rows(np.zeros((n_masks, 1)))]
+    assert alpha.closed_form_holds(parts) == holds
+    assert not alpha.closed_form_holds(
+        [Part(rows, dense=False) for rows in split.rows(np.zeros((n_masks, 1)))]
+    )
+
+
 def test_complementary_masks_share_a_fold():
     masks = draw_pairs(6, 60, np.random.default_rng(0))
     rows = Split.of(masks, basis.terms_up_to(6, 2)[1:], None).rows(np.zeros((60, 1)))
     assert len(rows) == 2
-    part = alpha.Part.of(rows[0], dense=True)
+    part = Part(rows[0], dense=True)
     assert sorted(np.concatenate(part.folds)) == list(range(30))
     assert {len(fold) for fold in part.folds} == {6}
 
 
 def test_downhill_stops_between_two_worse_neighbours():
     errors = np.full((8, 3), np.inf)
+    deepest = np.array([7, 7, 4])
     errors[4] = 1.0
-    assert alpha._next_position(errors).tolist() == [3, 3, 3]
+    assert alpha._next_position(errors, deepest).tolist() == [3, 3, 3]
     errors[3] = [2.0, 0.5, 2.0]
-    assert alpha._next_position(errors).tolist() == [5, 2, 5]
+    assert alpha._next_position(errors, deepest).tolist() == [5, 2, 0]
     errors[5] = 3.0
-    assert alpha._next_position(errors).tolist() == [0, 2, 0]
+    assert alpha._next_position(errors, deepest).tolist() == [0, 2, 0]
 
 
 def test_score_charges_for_active_terms():
     shares = np.array([0.0, 0.4, 0.79, 0.8, 1.2])
-    slack = alpha._slack(shares)
+    slack = path.slack(shares)
     np.testing.assert_allclose(slack[:2], [1.0, 0.6 * 0.5])
     assert (np.diff(slack) <= 0).all()
     assert slack[-1] > 0

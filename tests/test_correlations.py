@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from harmonica_core import basis, correlations
 from harmonica_core.correlations import ParityDesign
 

@@ -2,7 +2,10 @@
 
 import numpy as np
 import pytest
+
 from harmonica_core import gram
+
+POWER = np.ones(20)
 
 
 def problem(rows, n_terms, n_targets, seed=0):
@@ -25,7 +28,7 @@ def violation(matrix, corr, alpha, coef):
 def test_solutions_are_exact(rows):
     matrix, corr = problem(rows, 80, 4)
     alpha = np.array([0.02, 0.05, 0.1, 0.3])
-    coef = gram.solve(matrix, corr, alpha, np.zeros_like(corr))
+    coef = gram.solve(matrix, corr, POWER[: corr.shape[1]], alpha, np.zeros_like(corr))
     assert violation(matrix, corr, alpha, coef).max() < 1e-12
     assert (np.count_nonzero(coef, axis=0) > 0).all()
 
@@ -33,28 +36,56 @@ def test_solutions_are_exact(rows):
 def test_descent_reaches_its_tolerance_and_returns_its_slope():
     matrix, corr = problem(200, 80, 6)
     alpha = np.full(6, 0.05)
-    coef, slope = gram.descend(matrix, corr, alpha, np.zeros_like(corr), 1e-4)
+    coef, slope, left = gram.descend(matrix, np.zeros_like(corr), corr, alpha, 1e-4)
     np.testing.assert_allclose(slope, corr - matrix @ coef, atol=1e-12)
+    assert not len(left)
     assert violation(matrix, corr, alpha, coef).max() < 1e-3 * 0.05
 
 
 def test_descent_of_a_target_ignores_the_others():
     matrix, corr = problem(200, 80, 6)
     alpha = np.geomspace(0.2, 0.005, 6)
-    together, _ = gram.descend(matrix, corr, alpha, np.zeros_like(corr), 1e-2)
+    together, *_ = gram.descend(matrix, np.zeros_like(corr), corr, alpha, 1e-2)
     for k in range(6):
-        alone, _ = gram.descend(
-            matrix, corr[:, [k]], alpha[[k]], np.zeros((80, 1)), 1e-2
+        alone, *_ = gram.descend(
+            matrix, np.zeros((80, 1)), corr[:, [k]], alpha[[k]], 1e-2
         )
         np.testing.assert_allclose(together[:, [k]], alone, atol=1e-12)
 
 
-def test_newton_says_when_it_did_not_settle():
-    singular = np.ones((3, 3))
-    start = np.zeros(3)
-    coef, done = gram.newton(singular, np.ones(3), 0.1, start)
-    assert not done
-    assert coef is start
+def test_an_inverse_changes_nothing():
+    matrix, corr = problem(200, 80, 12)
+    alpha = np.geomspace(0.5, 1e-4, 12)
+    plain = gram.solve(matrix, corr, POWER[: corr.shape[1]], alpha, np.zeros_like(corr))
+    inverse = np.linalg.inv(matrix)
+    quick = gram.solve(
+        matrix, corr, POWER[: corr.shape[1]], alpha, np.zeros_like(corr), inverse
+    )
+    assert np.count_nonzero(plain, axis=0).max() > 60
+    np.testing.assert_allclose(quick, plain, atol=1e-12)
+    np.testing.assert_array_equal(quick != 0, plain != 0)
+
+
+@pytest.mark.parametrize("alpha", [0.1, 1e-3, 1e-5])
+def test_correlated_columns_are_solved_too(alpha):
+    rng = np.random.default_rng(0)
+    columns = rng.normal(size=(100, 1)) + 0.2 * rng.normal(size=(100, 60))
+    target = columns[:, :3].sum(axis=1, keepdims=True) + rng.normal(size=(100, 1))
+    matrix, corr = columns.T @ columns / 100, columns.T @ target / 100
+    power, strength = np.mean(target**2, axis=0), np.array([alpha])
+    start = np.zeros_like(corr)
+    coef = gram.solve(matrix, corr, power, strength, start)
+    assert violation(matrix, corr, strength, coef).max() < 1e-9
+    loose, slope = gram.solve_loosely(matrix, corr, power, strength, start, corr, 1e-2)
+    np.testing.assert_allclose(slope, corr - matrix @ loose, atol=1e-10)
+
+
+def test_newton_says_where_it_did_not_settle():
+    corr = np.array([[1.0], [1.0], [1.0]])
+    start = np.zeros((3, 1))
+    coef, done = gram.newton(np.ones((3, 3)), corr, np.array([0.1]), start)
+    assert done.tolist() == [False]
+    np.testing.assert_array_equal(coef, start)
 
 
 def test_refit_prunes_what_least_squares_finds_to_be_zero():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from harmonica_core import basis
 from harmonica_core.correlations import ParityDesign
 from harmonica_core.regression import Moments, Regression, Rows
@@ -10,13 +11,15 @@ N_FEATURES = 8
 TABLE = basis.terms_up_to(N_FEATURES, 3)[1:]
 
 
-def make_rows(weighted, n_rows=120, seed=0):
+def make_rows(weighted, n_rows=120, seed=0, uniform=False):
     rng = np.random.default_rng(seed)
     masks = rng.random((n_rows, N_FEATURES)) < 0.6
     weights = rng.uniform(0.2, 2, n_rows) if weighted else np.ones(n_rows)
     signs = np.where(masks, 1.0, -1.0)
     targets = np.tanh(signs @ rng.normal(size=(N_FEATURES, 1)) / 3) + 2
-    return Rows(ParityDesign.of(masks, TABLE), targets, weights, center=True)
+    return Rows(
+        ParityDesign.of(masks, TABLE), targets, weights, center=True, uniform=uniform
+    )
 
 
 def whole(rows):

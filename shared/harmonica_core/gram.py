@@ -1,20 +1,27 @@
 """LASSO kernels on a Gram matrix, for many targets at once.
 
 Each target solves ``min_a 1/2 a^T G a - c^T a + alpha |a|_1`` with one shared ``G``.
-`descend` moves all targets together, so its cost is one matrix product a step;
-`newton` finishes a single target to machine precision.
+`descend` moves all targets together, so its cost is one matrix product a step. It is
+fast where ``G`` is near the identity, as it is for uniform masks; elsewhere
+`coordinate_descent` is. `newton` finishes to machine precision.
 """
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import lasso_path
 
 from harmonica_core._types import Floats
 
-_STEPS = (0.02, 50.0)
+_STEPS = (1e-4, 1e4)
+_SINGULAR = 1e-5  # of a Cholesky factor's pivots: a condition number of 1e10
 _NEWTON_STEPS = 12
+_LOOSE_SWEEPS, _SWEEPS = 1000, 10_000
 
 
 def descend(
@@ -23,8 +30,8 @@ def descend(
     slope: Floats,
     alpha: Floats,
     tol: float,
-    max_iter: int = 1000,
-) -> tuple[Floats, Floats]:
+    max_iter: int = 100,
+) -> tuple[Floats, Floats, NDArray[np.int64]]:
     """Proximal gradient with Barzilai-Borwein steps, all targets in one product.
 
     ``a <- soft(a + s q, s alpha)`` with ``q = c - G a`` and ``s = |da|^2 / da^T G da``.
@@ -41,6 +48,8 @@ def descend(
     Returns
     -------
     coef, slope : float64 (p, K)
+    left : int64
+        The targets that have not reached the tolerance.
     """
     out, slopes = np.empty_like(start), np.empty_like(start)
     live = np.arange(start.shape[1])
@@ -54,12 +63,13 @@ def descend(
             out[:, live], slopes[:, live] = coef, slope
             live, alpha = live[going], alpha[going]
             if not len(live):
-                return out, slopes
+                break
             coef, slope = coef[:, going], slope[:, going]
             change, bend = change[:, going], bend[:, going]
         step = _next_step(change, bend)
-    out[:, live], slopes[:, live] = coef, slope
-    return out, slopes
+    if len(live):
+        out[:, live], slopes[:, live] = coef, slope
+    return out, slopes, live
 
 
 def _proximal_change(
@@ -88,34 +98,114 @@ def _next_step(change: Floats, bend: Floats) -> Floats:
     return np.asarray(np.clip(step, *_STEPS))
 
 
+def coordinate_descent(
+    gram: Floats,
+    corr: Floats,
+    power: float,
+    alpha: float,
+    start: Floats,
+    gap: float,
+    max_sweeps: int,
+) -> Floats:
+    """scikit-learn's coordinate descent for one target, for correlated columns.
+
+    It needs no more than ``gram``, ``corr (p,)`` and the target's mean square
+    ``power``: with these given it never looks at its ``X``, so a single row of zeros
+    takes that place and makes "per sample" mean per unit of ``gram``.
+
+    Parameters
+    ----------
+    gap : float
+        Duality gap to reach, relative to ``power``.
+    """
+    with warnings.catch_warnings():
+        # Whoever wants the gap that was reached computes it over all of C.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        _, path, _ = lasso_path(
+            np.zeros((1, len(corr)), order="F"),
+            np.array([np.sqrt(power)]),
+            alphas=[alpha],
+            precompute=np.ascontiguousarray(gram),
+            Xy=np.ascontiguousarray(corr),
+            coef_init=start,
+            tol=gap,
+            max_iter=max_sweeps,
+            check_input=False,
+        )
+    return np.ascontiguousarray(path[:, 0])
+
+
 def newton(
-    gram: Floats, corr: Floats, alpha: float, coef: Floats
-) -> tuple[Floats, bool]:
-    """Semismooth Newton for one target: exact once the signs are known.
+    gram: Floats,
+    corr: Floats,
+    alpha: Floats,
+    start: Floats,
+    inverse: Floats | None = None,
+) -> tuple[Floats, NDArray[np.bool_]]:
+    """Semismooth Newton: exact once the signs are known.
 
     The active set is ``A = {|a + q| > alpha}``, ``q = c - G a``, and the step solves
     ``G_AA a_A = c_A - alpha sign_A``. A repeated set and sign pattern is the LASSO
     solution.
 
+    Parameters
+    ----------
+    gram, inverse : float64 (p, p)
+        The inverse, where there is one, makes large active sets cheap.
+    corr, start : float64 (p, K)
+    alpha : float64 (K,)
+
     Returns
     -------
-    coef : float64 (p,)
-    done : bool
-        False when the sets did not settle; ``coef`` is then the start.
+    coef : float64 (p, K)
+    done : bool (K,)
+        False where the sets did not settle; that target's ``coef`` is its start.
     """
-    start, pattern = coef, None
+    out, done = start.copy(), np.zeros(len(alpha), dtype=bool)
+    live, coef = np.arange(len(alpha)), start
+    pattern = np.full(start.shape, np.nan)
     for _ in range(_NEWTON_STEPS):
-        shifted = coef + corr - gram @ coef
-        signs = np.sign(shifted) * (np.abs(shifted) > alpha)
-        if pattern is not None and (signs == pattern).all():
-            return coef, True
-        pattern, active = signs, np.flatnonzero(signs)
-        coef = np.zeros_like(corr)
-        solved = solve_spd(gram, active, corr[active] - alpha * signs[active])
-        if solved is None:
+        shifted = coef + corr[:, live] - gram @ coef
+        signs = np.sign(shifted) * (np.abs(shifted) > alpha[live])
+        same = (signs == pattern).all(axis=0)
+        out[:, live[same]], done[live[same]] = coef[:, same], True
+        live, pattern = live[~same], signs[:, ~same]
+        right = (corr[:, live] - alpha[live] * pattern) * (pattern != 0)
+        coef, solved = _solve_supports(gram, pattern != 0, right, inverse)
+        live, pattern, coef = live[solved], pattern[:, solved], coef[:, solved]
+        if not len(live):
             break
-        coef[active] = solved
-    return start, False
+    return out, done
+
+
+def _solve_supports(
+    gram: Floats,
+    support: NDArray[np.bool_],
+    right: Floats,
+    inverse: Floats | None,
+) -> tuple[Floats, NDArray[np.bool_]]:
+    """Solve ``G_AA x_A = right_A``, ``x = 0`` elsewhere, for each target's A.
+
+    Where A is most of the terms, ``x = H right - H_:I (H_II)^-1 (H right)_I`` with
+    ``H = G^-1`` and I the few others.
+    """
+    coef, solved = np.zeros_like(right), np.ones(right.shape[1], dtype=bool)
+    whole = None if inverse is None else inverse @ right
+    few = support.sum(axis=0) <= len(gram) / 2
+    for k in range(right.shape[1]):
+        if inverse is None or whole is None or few[k]:
+            active = np.flatnonzero(support[:, k])
+            found = solve_spd(gram, active, right[active, k])
+            if found is not None:
+                coef[active, k] = found
+        else:
+            idle = np.flatnonzero(~support[:, k])
+            found = solve_spd(inverse, idle, whole[idle, k])
+            if found is not None:
+                coef[:, k] = whole[:, k] - inverse[:, idle] @ found
+                coef[idle, k] = 0.0
+        solved[k] = found is not None
+    return coef, solved
 
 
 def solve_spd(gram: Floats, active: NDArray[np.int64], right: Floats) -> Floats | None:
@@ -124,7 +214,8 @@ def solve_spd(gram: Floats, active: NDArray[np.int64], right: Floats) -> Floats 
         return right
     block = gram[active[:, None], active]
     factor, singular = lapack.dpotrf(block, lower=1)
-    if singular:
+    pivots = np.diag(factor)
+    if singular or pivots.min() < _SINGULAR * pivots.max():
         return None
     solved: Floats = lapack.dpotrs(factor, right, lower=1)[0]
     # One step of refinement: noise-free targets are recovered to the last digits.
@@ -132,21 +223,45 @@ def solve_spd(gram: Floats, active: NDArray[np.int64], right: Floats) -> Floats 
     return solved if np.isfinite(solved).all() else None
 
 
-def solve(gram: Floats, corr: Floats, alpha: Floats, start: Floats) -> Floats:
-    """Exact LASSO of every target: `descend` until `newton` can finish."""
-    coef = start.copy()
-    left = np.arange(corr.shape[1])
-    for tol in (1e-3, 1e-5, 1e-7):
-        slope = corr[:, left] - gram @ coef[:, left]
-        near, _ = descend(gram, coef[:, left], slope, alpha[left], tol)
-        settled = np.zeros(len(left), dtype=bool)
-        for i, k in enumerate(left):
-            coef[:, k], settled[i] = newton(
-                gram, corr[:, k], float(alpha[k]), near[:, i]
-            )
-        left = left[~settled]
-        if not len(left):
-            break
+def solve_loosely(
+    gram: Floats,
+    corr: Floats,
+    power: Floats,
+    alpha: Floats,
+    start: Floats,
+    slope: Floats,
+    tol: float,
+) -> tuple[Floats, Floats]:
+    """LASSO of every target to ``tol`` (relative to alpha), and its slope."""
+    coef, slope, left = descend(gram, start, slope, alpha, tol)
+    for k in left:
+        gap = min(tol * alpha[k] / np.sqrt(power[k]), 1e-4)
+        coef[:, k] = coordinate_descent(
+            gram, corr[:, k], power[k], alpha[k], coef[:, k], gap, _LOOSE_SWEEPS
+        )
+    slope[:, left] = corr[:, left] - gram @ coef[:, left]
+    return coef, slope
+
+
+def solve(
+    gram: Floats,
+    corr: Floats,
+    power: Floats,
+    alpha: Floats,
+    start: Floats,
+    inverse: Floats | None = None,
+) -> Floats:
+    """Exact LASSO of every target: come near, then `newton`; nearer where it fails."""
+    slope = corr - gram @ start
+    near, _ = solve_loosely(gram, corr, power, alpha, start, slope, 1e-3)
+    coef, settled = newton(gram, corr, alpha, near, inverse)
+    for k in np.flatnonzero(~settled):
+        one = slice(k, k + 1)
+        gap = 1e-5 * min(alpha[k] / np.sqrt(power[k]), 1e-2)
+        coef[:, k] = coordinate_descent(
+            gram, corr[:, k], power[k], alpha[k], coef[:, k], gap, _SWEEPS
+        )
+        coef[:, one], _ = newton(gram, corr[:, one], alpha[one], coef[:, one])
     return coef
 
 
@@ -161,7 +276,8 @@ def explained_by_support(gram: Floats, corr: Floats, coef: Floats) -> Floats:
         if len(active):
             right = corr[active, k]
             factor, singular = lapack.dpotrf(gram[active[:, None], active], lower=1)
-            if not singular:
+            pivots = np.diag(factor)
+            if not singular and pivots.min() > _SINGULAR * pivots.max():
                 out[k] = right @ lapack.dpotrs(factor, right, lower=1)[0]
     return out
 

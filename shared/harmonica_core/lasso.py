@@ -18,11 +18,12 @@ from numpy.typing import ArrayLike, NDArray
 from harmonica_core import alpha as choice
 from harmonica_core import basis
 from harmonica_core._types import Floats, Masks, Table
-from harmonica_core.alpha import Part
 from harmonica_core.correlations import Index, ParityDesign
+from harmonica_core.folds import N_FOLDS, Part
 from harmonica_core.regression import Regression, Rows
 
 _DENSE_TERMS = 1200
+_UNIFORM = 1.5
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ def fit_sparse(
     for start in range(0, values.shape[1], step):
         block = slice(start, start + step)
         standard = (values[:, block] - centre[block]) / scale[block]
-        parts = [Part.of(rows, dense) for rows in split.rows(standard)]
+        parts = [Part(rows, dense) for rows in split.rows(standard)]
         fits.append(_fit(parts, None if given is None else given[block], relax))
     return _join(split, fits, centre, scale)
 
@@ -123,7 +124,7 @@ def _given_alpha(alpha: Literal["auto"] | ArrayLike, scale: Floats) -> Floats | 
 def _targets_at_once(split: Split, memory: int) -> int:
     """Targets whose coefficients, in every fold, and predictions fit into memory."""
     n_terms = sum(design.shape[1] for design in split.designs)
-    each = 8 * (n_terms * (choice.N_FOLDS + 8) + 8 * split.n_masks)
+    each = 8 * (n_terms * (N_FOLDS + 8) + 8 * split.n_masks)
     return max(1, memory // (2 * each))
 
 
@@ -139,6 +140,8 @@ class Split:
     designs : one ParityDesign a regression
     members : the rows of ``table`` in each regression
     weights : float64 (R,) of each row of a regression, mean one
+    uniform : bool
+        The masks look uniform and are not weighted.
     """
 
     paired: bool
@@ -146,6 +149,7 @@ class Split:
     designs: tuple[ParityDesign, ...]
     members: tuple[Index, ...]
     weights: Floats
+    uniform: bool
 
     @classmethod
     def of(cls, masks: Masks, table: Table, weights: Floats | None) -> Split:
@@ -159,7 +163,8 @@ class Split:
             odd = basis.term_sizes(table) % 2 == 1
             members = (np.flatnonzero(~odd), np.flatnonzero(odd))
         designs = tuple(ParityDesign.of(masks[rows], table[which]) for which in members)
-        return cls(paired, table, designs, members, weights[rows])
+        uniform = bool((weights == 1).all()) and _look_uniform(masks[rows])
+        return cls(paired, table, designs, members, weights[rows], uniform)
 
     @property
     def n_masks(self) -> int:
@@ -173,7 +178,7 @@ class Split:
             kept, removed = values[0::2], values[1::2]
             targets = [(kept + removed) / 2, (kept - removed) / 2]
         return [
-            Rows(design, target, self.weights, center)
+            Rows(design, target, self.weights, center, self.uniform)
             for design, target, center in zip(
                 self.designs, targets, (True, False), strict=False
             )
@@ -187,6 +192,18 @@ class Split:
         out = np.empty((2 * len(even), even.shape[1]))
         out[0::2], out[1::2] = even + odd, even - odd
         return out
+
+
+def _look_uniform(masks: Masks) -> bool:
+    """Whether signs and their pairs average to zero within what chance allows.
+
+    The mean of R fair signs has mean square 1 / R. A single row tells nothing.
+    """
+    signs = basis.signs(masks, np.float32)
+    n_rows, width = signs.shape
+    means = np.asarray(signs.T @ signs, dtype=np.float64) / n_rows
+    square = np.square(means).sum() - width
+    return bool(square * n_rows <= _UNIFORM * width * (width - 1))
 
 
 def _are_paired(masks: Masks, weights: Floats) -> bool:
@@ -231,9 +248,10 @@ def _fit(
         index.append(full.index[active])
         coef.append(full.coef[active])
         intercept += full.mean - full.column_means[active] @ full.coef[active]
-    return _Block(
-        index, coef, intercept, chosen.alpha, gap, chosen.relaxed, chosen.held_out
-    )
+    held_out = chosen.held_out
+    if not held_out:
+        held_out = [choice.leave_out(part, chosen.relaxed) for part in parts]
+    return _Block(index, coef, intercept, chosen.alpha, gap, chosen.relaxed, held_out)
 
 
 def _relative_gap(regressions: list[Regression], alpha: Floats) -> Floats:
@@ -246,7 +264,9 @@ def _relative_gap(regressions: list[Regression], alpha: Floats) -> Floats:
     for one in regressions:
         square = one.mean_square(np.arange(len(alpha)))
         steepest = one.steepest()
-        inside = np.minimum(1.0, alpha / np.maximum(steepest, 1e-300))
+        inside = np.divide(
+            alpha, steepest, out=np.ones_like(steepest), where=steepest > alpha
+        )
         along = one.power - np.einsum("ij,ij->j", one.coef, one.corr)
         primal += square / 2 + alpha * np.abs(one.coef).sum(axis=0)
         dual += inside * along - inside**2 * square / 2

@@ -12,7 +12,7 @@ their correlation with the residual asks for it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,8 @@ from harmonica_core.correlations import Index, ParityDesign, Signs
 _ENTER = 50
 # A working set this many times larger than its active part is cut down.
 _SLACK = 4
+# Targets that pay for inverting the Gram matrix once.
+_MANY_TARGETS = 10
 
 
 @dataclass(frozen=True)
@@ -39,17 +41,24 @@ class Rows:
     weights : float64 (R,)
     center : bool
         Whether there is an intercept.
+    uniform : bool
+        Whether the masks look uniform, so that all rows have much the same leverage.
     """
 
     design: ParityDesign
     targets: Floats
     weights: Floats
     center: bool
+    uniform: bool
 
     def take(self, keep: NDArray[Any]) -> Rows:
         """Return some of the rows."""
-        design = self.design.take_rows(keep)
-        return Rows(design, self.targets[keep], self.weights[keep], self.center)
+        return replace(
+            self,
+            design=self.design.take_rows(keep),
+            targets=self.targets[keep],
+            weights=self.weights[keep],
+        )
 
 
 @dataclass(frozen=True)
@@ -119,7 +128,7 @@ class Regression:
         """``rows=None`` says that ``moments`` holds all terms of C."""
         self.rows = rows
         self.center = center
-        self.total = moments.total
+        self.total = moments.total or 1.0  # no rows: nothing but zeros
         self.column_means = moments.x / self.total if center else 0 * moments.x
         self.mean = moments.y / self.total if center else 0 * moments.y
         self.gram = moments.xx / self.total
@@ -234,13 +243,23 @@ class Regression:
 
     def _solve_working_set(self, alpha: Floats, tol: float, which: Index) -> None:
         some = which if len(which) < self.coef.shape[1] else slice(None)
-        coef, slope = self.coef[:, some], self.slope[:, some]
+        coef, slope, corr = self.coef[:, some], self.slope[:, some], self.corr[:, some]
+        power = np.maximum(self.power[some], np.finfo(np.float64).tiny)
         if tol > 0:
-            coef, slope = kernels.descend(self.gram, coef, slope, alpha, tol)
+            coef, slope = kernels.solve_loosely(
+                self.gram, corr, power, alpha, coef, slope, tol
+            )
         else:
-            coef = kernels.solve(self.gram, self.corr[:, some], alpha, coef)
-            slope = self.corr[:, some] - self.gram @ coef
+            inverse = self._inverse(len(alpha))
+            coef = kernels.solve(self.gram, corr, power, alpha, coef, inverse)
+            slope = corr - self.gram @ coef
         self.coef[:, some], self.slope[:, some] = coef, slope
+
+    def _inverse(self, n_targets: int) -> Floats | None:
+        """Inverse of the Gram matrix, where rows and targets are many enough for it."""
+        if n_targets < _MANY_TARGETS or 2 * len(self.gram) > self.total:
+            return None
+        return np.asarray(np.linalg.inv(self.gram))
 
     def refitted_mean_square(self, which: Index) -> Floats:
         """Mean square after least squares on the supports of targets ``which``."""
