@@ -72,9 +72,14 @@ def test_sampled_values_and_cubes_add_up(n_background):
 
 
 def test_values_are_brute_force_shapley_values_of_any_function():
-    explanation = HarmonicaExplainer(one_output, BACKGROUND)(X)
-    for x, values in zip(X, explanation.values, strict=True):
-        game = game_of(one_output, x, BACKGROUND)
+    def of_all_orders(x):
+        return np.tanh(2 * x.sum(axis=1)) + x.prod(axis=1)
+
+    # With 6 features, terms of 5 are not told by the ends alone.
+    rows, background = np.split(RNG.normal(size=(5, 6)), [3])
+    explanation = HarmonicaExplainer(of_all_orders, background)(rows)
+    for x, values in zip(rows, explanation.values, strict=True):
+        game = game_of(of_all_orders, x, background)
         expected = reference.shapley_by_permutations(game)
         np.testing.assert_allclose(values, expected, atol=1e-9)
 
@@ -195,6 +200,8 @@ def test_features_equal_to_the_background_are_skipped():
     np.testing.assert_allclose(values[[3, 30]], 1.0)
     assert np.count_nonzero(values) == 2
     surrogate = explainer.surrogates[0]
+    evaluated = surrogate.evaluated
+    np.testing.assert_allclose(surrogate(evaluated.masks), evaluated.values)
     removed = np.ones(40, dtype=bool)
     removed[3] = False
     assert surrogate(removed)[0] == pytest.approx(row.sum() - 1.0)

@@ -1,6 +1,7 @@
 """KernelExplainer's calls with the class name changed; equal where both are exact."""
 
 import io
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -124,9 +125,12 @@ def test_dataframes_reach_models_of_arrays_as_arrays():
     frame = pd.DataFrame(X, columns=list("abcd"))
     fitted_on_arrays = LinearRegression().fit(X, model(X))
     for function in (model, fitted_on_arrays.predict):
-        explainer = HarmonicaExplainer(function, frame[:3])
-        total = explainer.expected_value + explainer.shap_values(frame).sum(axis=1)
+        with warnings.catch_warnings(record=True) as complaints:
+            warnings.simplefilter("always")
+            explainer = HarmonicaExplainer(function, frame[:3])
+            total = explainer.expected_value + explainer.shap_values(frame).sum(axis=1)
         np.testing.assert_allclose(total, function(X), atol=1e-9)
+        assert not complaints
 
 
 def test_arrays_for_a_model_fitted_on_names_take_the_names_of_the_rows():
@@ -209,10 +213,15 @@ def test_missing_values():
     rows = X.copy()
     rows[[0, 2], 1] = np.nan
 
+    calls = []
+
     def gaps(x):
+        calls.append(len(x))
         return np.nan_to_num(x).sum(axis=1) + np.isnan(x).any(axis=1)
 
     explanation = HarmonicaExplainer(gaps, rows[:1])(rows)
+    # The expected value; row 0 is the background; row 2 lacks the same value.
+    assert sum(calls) == 1 + 1 + 2**3 + 5 * 2**4
     total = explanation.base_values + explanation.values.sum(axis=1)
     np.testing.assert_allclose(total, gaps(rows), atol=1e-9)
     assert explanation.values[2, 1] == 0  # missing in both: nothing changes

@@ -41,6 +41,8 @@ def test_anchored_surrogates_are_lifted_to_all_features(variant):
     (surrogate,) = explainer.surrogates
     assert isinstance(surrogate, AnchoredSurrogate)
     assert surrogate.n_features == 12
+    assert len(np.unique(surrogate.anchors, axis=0)) == surrogate.n_anchors == 3
+    assert surrogate.anchors[:, [0, 1, 3]].all()  # what does not vary is kept
     removed = np.ones((1, 12), dtype=bool)
     removed[0, [0, 5]] = False
     assert surrogate(removed)[0] == pytest.approx(3.0, abs=0.5)
