@@ -1,3 +1,5 @@
+from functools import partial
+
 import numpy as np
 import pytest
 import reference
@@ -16,6 +18,7 @@ from harmonica_core import (
 )
 from harmonica_core.anchored import draw_anchors, nearest_anchor
 from harmonica_core.anchored_fit import fit_anchored, fit_constrained
+from harmonica_core.error import stated_error
 from harmonica_core.family import anchor_masks
 from harmonica_core.low_degree_fit import fit_low_degree
 from harmonica_core.masks import all_masks, mask_numbers, uniform_draws
@@ -214,8 +217,7 @@ def test_a_strong_pull_makes_all_parts_equal():
     assert g.distances_to_mean().max() < 1e-12
 
 
-# Low-degree is left out: its published formula lets a constant leak into every term.
-@pytest.mark.parametrize("name", [name for name in FAMILY if name != "low_degree"])
+@pytest.mark.parametrize("name", list(FAMILY))
 def test_an_affine_change_of_the_output_changes_the_explanation_alike(name):
     method, options = FAMILY[name]
     options = {key: v for key, v in options.items() if key == "anchors"}  # all "auto"
@@ -255,36 +257,41 @@ def test_a_radius_beyond_all_features_means_all_features():
     assert harmonica_local(smooth, N, degree=1, budget=100).radius == 4
 
 
-def test_low_degree_is_the_sample_mean():
+@pytest.mark.parametrize("centred", [True, False])
+def test_low_degree_is_the_sample_mean(centred):
     for masks in (
         uniform_draws(6, 41, np.random.default_rng(0)),
         draw_masks(6, 40, np.random.default_rng(0)),
     ):
         values = two_outputs(masks)
-        g = fit_low_degree(masks, values, degree=3)
+        g = fit_low_degree(masks, values, degree=3, centred=centred)
         numbers = mask_numbers(masks)
         for term, coef in g.spectrum.items():
             chi = np.array([reference.parity(int(x), term) for x in numbers])
-            np.testing.assert_allclose(coef, chi @ values / len(values), atol=1e-6)
+            middle = values.mean(axis=0) if centred and term else 0
+            expected = chi @ (values - middle) / len(values)
+            np.testing.assert_allclose(coef, expected, atol=1e-6)
         assert len(g.terms) == 1 + 6 + 15 + 20
 
 
+@pytest.mark.parametrize("centred", [True, False])
 @pytest.mark.parametrize("paired", [False, True])
-def test_low_degree_held_out_predictions_leave_the_mask_out(paired):
+def test_low_degree_held_out_predictions_leave_the_mask_out(paired, centred):
     rng = np.random.default_rng(0)
     masks = draw_masks(7, 30, rng) if paired else uniform_draws(7, 31, rng)
-    values = smooth(masks)
-    gaps = []
+    values = smooth(masks) + 1
+    found = partial(fit_low_degree, degree=2, centred=centred)
+    stated = found(masks, values)
+    held_out = np.zeros(len(masks))
     for row in range(len(masks)):
         left = {row, row ^ 1} if paired else {row}
         rest = [i for i in range(len(masks)) if i not in left]
-        g = fit_low_degree(masks[rest], values[rest], degree=2)
-        gaps.append(values[row] - g(masks[row])[0])
-    stated = fit_low_degree(masks, values, degree=2)
-    fitted = values - stated(masks)
-    seen = len(masks) / 2**7
-    expected = seen * np.mean(fitted**2) + (1 - seen) * np.mean(np.square(gaps))
-    assert stated.error.value == pytest.approx(np.sqrt(expected), rel=1e-5)
+        held_out[row] = found(masks[rest], values[rest])(masks[row])[0]
+    expected, spread = stated_error(
+        masks, values[:, None], stated(masks)[:, None], held_out[:, None]
+    )
+    assert stated.error.value == pytest.approx(expected[0], rel=1e-5)
+    assert stated.error.standard_error == pytest.approx(spread[0], rel=1e-4)
 
 
 def test_results_have_the_promised_types():

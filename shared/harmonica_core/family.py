@@ -179,6 +179,7 @@ def low_degree(
     budget: Budget = "auto",
     seed: Seed = 0,
     *,
+    centred: bool = True,
     ends: bool = False,
     feature_names: Iterable[str] | None = None,
     output_names: Iterable[str] | None = None,
@@ -186,14 +187,16 @@ def low_degree(
 ) -> Surrogate:
     """Low-degree: coefficients are sample means, ``a_S = mean_t f(x_t) chi_S(x_t)``.
 
-    No regression and no sparsity, so it needs several times Harmonica's samples.
-    Parameters as in `harmonica_anchor`.
+    No regression and no sparsity, so it needs several times Harmonica's samples. f is
+    taken around its sample mean, so that a constant added to f changes nothing else;
+    ``centred=False`` is the published formula. Other parameters as in
+    `harmonica_anchor`.
     """
     masks = _checked_draw(
         value_function, n_features, budget, np.random.default_rng(seed)
     )
     values = evaluate(value_function, masks, **options)
-    found = fit_low_degree(masks, values, degree, ends=ends)
+    found = fit_low_degree(masks, values, degree, centred=centred, ends=ends)
     return found.with_names(feature_names, output_names)
 
 

@@ -16,9 +16,18 @@ from harmonica_core.surrogate import Surrogate
 
 
 def fit_low_degree(
-    masks: Masks, values: Values, degree: int = 3, *, ends: bool = False
+    masks: Masks,
+    values: Values,
+    degree: int = 3,
+    *,
+    centred: bool = True,
+    ends: bool = False,
 ) -> Surrogate:
     """``a_S = 1/T sum_t f(x_t) chi_S(x_t)`` for all terms up to ``degree``.
+
+    A constant added to f leaks into every term of this sum, as ``chi_S`` does not
+    average to zero over a sample. So f is taken around its mean, unless ``centred`` is
+    False: then the published formula applies to f as it is.
 
     Parameters
     ----------
@@ -27,6 +36,7 @@ def fit_low_degree(
         stated error.
     values : float64 (T,) or (T, n_outputs)
     degree : int
+    centred : bool
     ends : bool
         Make g pass exactly through f(all kept) and f(all removed).
     """
@@ -36,25 +46,42 @@ def fit_low_degree(
     if rows is not None:
         fit = fit_exact(columns, rows, readable, None)
     else:
-        fit = _sample_means(masks, columns, readable.table())
+        fit = _sample_means(masks, columns, readable.table(), centred)
     return surrogate_of(fit, masks, values, max_degree=readable.max_degree, ends=ends)
 
 
-def _sample_means(masks: Masks, values: Floats, table: Table) -> Fit:
+def _sample_means(masks: Masks, values: Floats, table: Table, centred: bool) -> Fit:
+    """Means of ``f chi_S``, and of ``chi_S`` alone: what a constant leaks."""
     design = ParityDesign.of(masks, table)
-    centre = values.mean(axis=0)  # float32 products lose fewer digits around zero
-    means = [design.correlations(column) for column in (values - centre).T]
+    middle = values.mean(axis=0)
+    leak = design.correlations(np.ones(len(masks)))[:, None] / len(masks)
+    means = [design.correlations(column) for column in (values - middle).T]
     coef = np.stack(means, axis=1) / len(masks)
-    coef += centre * (design.correlations(np.ones(len(masks))) / len(masks))[:, None]
+    coef += middle * ((basis.term_sizes(table) == 0)[:, None] if centred else leak)
     fitted = basis.predict(masks, table, coef)
-    held_out = _left_out(masks, values, table, fitted)
+    if centred:
+        held_out = _left_out_centred(masks, values, table, fitted, leak)
+    else:
+        held_out = _left_out(masks, values, table, fitted)
     value, spread = stated_error(masks, values, fitted, held_out)
     error = Estimate(value, spread, len(masks))
     return Fit(table, coef, np.zeros(values.shape[1]), error, held_out)
 
 
+def _left_out_centred(
+    masks: Masks, values: Floats, table: Table, fitted: Floats, leak: Floats
+) -> Floats:
+    """Predictions of each mask from the others, around the mean of the others."""
+    middle = values.mean(axis=0)
+    leaked = basis.predict(masks, table, leak)
+    around = _left_out(masks, values - middle, table, fitted - middle)
+    constant = _left_out(masks, np.ones((len(masks), 1)), table, leaked)
+    gone = _left_out(masks, values - middle, table[:1], np.zeros_like(fitted))
+    return np.asarray(np.asarray(middle + around - gone * (constant - 1)))
+
+
 def _left_out(masks: Masks, values: Floats, table: Table, predicted: Floats) -> Floats:
-    """Predictions of each mask from the others, in closed form.
+    """Predictions of each mask by the sample means of the others, in closed form.
 
     A mask's own share of its prediction is ``f(x) |C| / T``, its complement's
     ``f(-x) (even - odd terms) / T``.
