@@ -18,8 +18,9 @@ $(READY): pyproject.toml constraints.txt
 compare: $(READY)
 	$(BIN)/harmonica compare --out out/compare
 
+# One BLAS thread a process: two cores run two processes, not four threads.
 test: lint
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -15,11 +15,20 @@ from captum_harmonica._captum import PerturbationAttribution
 from captum_harmonica.batch import Group, explain_batch
 from captum_harmonica.features import FeatureMap, FeatureMask, as_tuple
 from captum_harmonica.reuse import NotComparable, content, model_state
-from captum_harmonica.value_function import Inputs, masked_forward
+from captum_harmonica.value_function import Inputs, Masks, masked_forward
 from harmonica_core import Surrogate
 from harmonica_core.estimators import ReadableSet
-from harmonica_core.fit import check_alpha, check_degree, draw_masks, fit_surrogates
+from harmonica_core.fit import (
+    check_alpha,
+    check_degree,
+    draw_masks,
+    fit_surrogates,
+    near_share,
+    surrogates_of,
+)
 from harmonica_core.indices import check_index, feature_values
+from harmonica_core.masks import all_masks
+from harmonica_core.ridge import fit_ridge, is_affordable, shapley_masks
 
 Budget = int | Literal["auto"]
 
@@ -67,6 +76,13 @@ class Harmonica(KernelShap, ShapleyValueSampling):
     terms : "auto", iterable of tuples, or None
         As in `harmonica_core.fit_surrogate`: "auto" also looks for terms above
         ``degree``; tuples of features are fitted instead of all terms.
+    solver : {"auto", "ridge", "lasso"}
+        How sampled masks are fitted. "lasso" is the published sparse regression on
+        uniform masks; it finds a sparse function exactly, and costs seconds to minutes
+        per example beyond a few dozen features. "ridge" takes masks of all sizes, many
+        of them near the input, and fits all examples of a batch at the price of one.
+        "auto": ridge, unless ``alpha`` or ``terms`` is given or there are more than
+        65,536 terms or 8,192 masks.
     ends : bool
         Make the polynomial pass exactly through F(inputs) and F(baselines), so that
         attributions sum to their difference.
@@ -90,6 +106,7 @@ class Harmonica(KernelShap, ShapleyValueSampling):
         seed: int | None = None,
         *,
         terms: Literal["auto"] | Iterable[tuple[int, ...]] | None = None,
+        solver: Literal["auto", "ridge", "lasso"] = "auto",
         ends: bool = True,
         index: str = "SV",
     ) -> None:
@@ -98,6 +115,7 @@ class Harmonica(KernelShap, ShapleyValueSampling):
         self.alpha = alpha
         self.seed = seed
         self.terms = terms if terms is None or terms == "auto" else tuple(terms)
+        self.solver = solver
         self.ends = ends
         self.index = index
         self._last: _Explained | None = None
@@ -253,21 +271,54 @@ class Harmonica(KernelShap, ShapleyValueSampling):
         check_degree(self.degree)
         check_alpha(self.alpha)
         check_index(self.index)
+        if self.solver not in ("auto", "ridge", "lasso"):
+            raise ValueError(
+                f'solver={self.solver!r}; needed "auto", "ridge" or "lasso"'
+            )
+        if self.solver == "ridge" and not self._is_plain():
+            raise ValueError(
+                'solver="ridge" takes neither alpha nor terms; leave them out or use '
+                'solver="lasso"'
+            )
 
     def _fit(self, group: Group, budget: int) -> list[Any]:
         """Fit one surrogate to each function of a group that shares its masks."""
-        ReadableSet.of(self.terms, group.n_features, self.degree)
+        n = group.n_features
+        ReadableSet.of(self.terms, n, self.degree)
         rng = np.random.default_rng(self._seed())
-        masks = draw_masks(group.n_features, budget, rng, ends=self.ends)
-        every_mask = len(masks) == 2**group.n_features
-        whole = every_mask and self.terms is None and self.degree >= 3
+        if n <= 30 and 2**n <= budget:
+            whole = self.terms is None and self.degree >= 3
+            return self._fit_lasso(group, all_masks(n), "auto" if whole else self.terms)
+        if self._shares_ridge(n, budget):
+            return self._fit_ridge(group, shapley_masks(n, budget, rng))
+        share = near_share("auto", self.terms)
+        masks = draw_masks(n, budget, rng, near=share, ends=self.ends)
+        return self._fit_lasso(group, masks, self.terms, share)
+
+    def _is_plain(self) -> bool:
+        return self.alpha == "auto" and self.terms is None
+
+    def _shares_ridge(self, n_features: int, n_masks: int) -> bool:
+        if self.solver != "auto":
+            return self.solver == "ridge"
+        return self._is_plain() and is_affordable(n_features, self.degree, n_masks)
+
+    def _fit_ridge(self, group: Group, masks: Masks) -> list[Any]:
+        values = group.evaluate(masks)
+        degree = min(self.degree, group.n_features)
+        fit = fit_ridge(masks, values.reshape(len(masks), -1), degree)
+        return surrogates_of(fit, masks, values, max_degree=degree, ends=self.ends)
+
+    def _fit_lasso(
+        self, group: Group, masks: Masks, terms: Any, share: float = 0.0
+    ) -> list[Any]:
         return fit_surrogates(
             masks,
             group.evaluate(masks),
             self.degree,
             self.alpha,
-            rng,
-            terms="auto" if whole else self.terms,
+            terms=terms,
+            near=share,
             ends=self.ends,
         )
 

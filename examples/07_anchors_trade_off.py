@@ -25,7 +25,7 @@ from harmonica_core import (
 cancer = load_breast_cancer()
 X, y = cancer.data[:, :12], cancer.target
 model = make_pipeline(
-    StandardScaler(), MLPClassifier((32,), max_iter=400, random_state=0)
+    StandardScaler(), MLPClassifier((32,), max_iter=2000, random_state=0)
 ).fit(X, y)
 patient, mean = X[0], X.mean(axis=0)
 

@@ -32,9 +32,7 @@ def test_design_is_the_definition_also_for_a_large_extra_term():
     terms = [(), (3,), (0, 2), (1, 4, 7, 9)]
     masks = draw.uniform_draws(10, 50, np.random.default_rng(0))
     expected = [[slow_chi(term, mask) for term in terms] for mask in masks]
-    np.testing.assert_array_equal(
-        basis.design(masks, basis.table_of(terms)), expected
-    )
+    np.testing.assert_array_equal(basis.design(masks, basis.table_of(terms)), expected)
 
 
 def test_parities_are_orthonormal_on_the_cube():

@@ -138,8 +138,8 @@ def test_surrogates_can_not_be_changed():
         fitted.coef[0] = 1.0
 
 
-@pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_dask_survives_a_killed_worker(serial):
+@pytest.fixture(scope="module")
+def cluster():
     distributed = pytest.importorskip("distributed", reason="needs dask.distributed")
     with (
         distributed.LocalCluster(
@@ -150,8 +150,27 @@ def test_dask_survives_a_killed_worker(serial):
             silence_logs=50,
         ) as cluster,
         distributed.Client(cluster),
-        joblib.parallel_config(backend="dask"),
     ):
+        yield cluster
+
+
+def test_dask_explains_for_shap_users(cluster):
+    shap_harmonica = pytest.importorskip("shap_harmonica")
+
+    def explain(n_jobs):
+        explainer = shap_harmonica.HarmonicaExplainer(
+            lambda x: np.tanh(x).prod(axis=1), np.ones((1, 6)), n_jobs=n_jobs
+        )
+        return explainer(ROWS).values
+
+    one = explain(1)
+    with joblib.parallel_config(backend="dask"):
+        assert explain(-1).tobytes() == one.tobytes()
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_dask_survives_a_killed_worker(cluster, serial):
+    with joblib.parallel_config(backend="dask"):
         results = iterate_parallel(explainer(pause=0.05), chunks(size=1))
         found = [next(results)]
         os.kill(cluster.workers[0].pid, signal.SIGKILL)

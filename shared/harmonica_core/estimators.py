@@ -158,24 +158,40 @@ def fit_sampled(
     """Fit C to sampled masks, and state the error from held-out predictions."""
     if len(masks) < FEWEST_MASKS:
         return fit_constant(values)
+    centre, spread, standard = _standardise(values, chosen=alpha is None)
     found: SparseFit | AdaptiveFit
     if readable.grows and alpha is None and radius is None:
-        found = fit_adaptive(masks, values, readable.degree, weights=weights)
+        found = fit_adaptive(masks, standard, readable.degree, weights=weights)
     else:
         terms = readable.degree if readable.extra is None else readable.extra
         strength = "auto" if alpha is None else alpha
-        found = fit_sparse(masks, values, terms, strength, weights=weights)
+        found = fit_sparse(masks, standard, terms, strength, weights=weights)
     table = with_empty_term(found.table)
-    coef = np.concatenate([found.intercept[None, :], found.coef])
+    coef = np.concatenate([found.intercept[None, :], found.coef]) * spread
+    coef[0] += centre
+    held_out = found.held_out * spread + centre
     fitted = basis.predict(masks, table, coef)
     share = len(masks) / population(masks.shape[1], radius)
-    doubt = found.doubt if isinstance(found, AdaptiveFit) else None
-    value, se = stated_error(
-        masks, values, fitted, found.held_out, weights, share, doubt
-    )
+    doubt = found.doubt * spread if isinstance(found, AdaptiveFit) else None
+    value, se = stated_error(masks, values, fitted, held_out, weights, share, doubt)
     return Fit(
-        table, coef, found.alpha, Estimate(value, se, len(masks)), found.held_out
+        table, coef, found.alpha * spread, Estimate(value, se, len(masks)), held_out
     )
+
+
+def _standardise(values: Floats, chosen: bool) -> tuple[Floats, Floats, Floats]:
+    """Mean, spread and standardised values, where the strength is to be chosen.
+
+    Rounding to eleven digits makes a*f + b the very same numbers as f, so that a
+    choice between equally good candidates can not depend on a or b.
+    """
+    n_outputs = values.shape[1]
+    if not chosen:
+        return np.zeros(n_outputs), np.ones(n_outputs), values
+    centre = values.mean(axis=0)
+    spread = np.where(np.ptp(values, axis=0) > 0, values.std(axis=0), 0)
+    spread = np.where(spread > 0, spread, 1)
+    return centre, spread, np.round((values - centre) / spread, 11)
 
 
 def fit_constant(values: Floats) -> Fit:

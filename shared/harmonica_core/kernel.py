@@ -23,6 +23,8 @@ from scipy.optimize import minimize
 
 from harmonica_core import basis
 from harmonica_core._types import Floats, Table
+from harmonica_core.masks import mask_numbers
+from harmonica_core.transform import spectrum_of_values
 
 ALL, EVEN, ODD = 0, 1, -1
 
@@ -34,9 +36,11 @@ _LOG_MIX = (-10.0, 10.0)
 _MIX_PULL = 0.02
 _FACTORS = (0.5, 4.0)
 # Steps on at most this many rows, then a few on all of them.
-_LEARNING_ROWS, _FIRST_STEPS, _STEPS, _LAST_STEPS = 256, 30, 30, 4
+_LEARNING_ROWS, _FIRST_STEPS, _STEPS, _LAST_STEPS = 256, 15, 15, 4
 # Entries of one block of parity columns.
 _BLOCK = 1 << 22
+# Fewer features than this: all masks may be listed.
+_LISTABLE = 20
 
 
 @dataclass(frozen=True)
@@ -164,7 +168,10 @@ def prior_variances(rates: Floats, members: Floats) -> Floats:
 
 
 def _moments(signs: Floats, dual: Floats, table: Table) -> Floats:
-    """``sum_t b_t chi_S(x_t)``, ``(n_parts, n_terms)``, in blocks of terms."""
+    """``sum_t b_t chi_S(x_t)``, ``(n_parts, n_terms)``."""
+    n_features = signs.shape[1]
+    if n_features < _LISTABLE and len(table) == 1 << n_features:
+        return _all_moments(signs, dual, table)
     rows = np.vstack([signs.T, np.ones(len(signs))])
     out = np.empty((len(dual), len(table)))
     step = max(1, _BLOCK // len(signs))
@@ -172,6 +179,16 @@ def _moments(signs: Floats, dual: Floats, table: Table) -> Floats:
         block = slice(start, start + step)
         out[:, block] = dual @ basis.columns(rows, table[block]).T
     return out
+
+
+def _all_moments(signs: Floats, dual: Floats, table: Table) -> Floats:
+    """Return the moments of all terms at once, by the fast transform."""
+    n_features = signs.shape[1]
+    totals = np.zeros((1 << n_features, len(dual)))
+    np.add.at(totals, mask_numbers(signs > 0), dual.T)
+    bits = np.append(np.int64(1) << np.arange(n_features), 0)
+    numbers = bits[table].sum(axis=1)
+    return np.asarray(len(totals) * spectrum_of_values(totals)[numbers].T)
 
 
 def _near_and_far(

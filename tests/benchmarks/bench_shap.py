@@ -71,17 +71,16 @@ def fitted():
     return {"mlp": mlp, "rf": forest}, train, rows
 
 
-def by_permutations(game, n, n_permutations):
+def by_permutations(game, n, n_permutations, at_once=50):
     """Shapley values from permutations and their reverses."""
     rng = np.random.default_rng(0)
     total = np.zeros(n)
-    for _ in range(n_permutations):
-        order = rng.permutation(n)
-        rank = np.argsort(order)
-        grown = rank[None, :] < np.arange(n + 1)[:, None]
-        values = game(np.concatenate([grown, ~grown[::-1]]))
-        total[order] += np.diff(values[: n + 1])
-        total[order[::-1]] += np.diff(values[n + 1 :])
+    for _ in range(n_permutations // at_once):
+        ranks = rng.random((at_once, n)).argsort(axis=1)
+        ranks = np.concatenate([ranks, n - 1 - ranks])
+        grown = ranks[:, None, :] < np.arange(n + 1)[None, :, None]
+        values = game(grown.reshape(-1, n)).reshape(len(ranks), n + 1)
+        total += np.take_along_axis(np.diff(values, axis=1), ranks, axis=1).sum(axis=0)
     return total / (2 * n_permutations)
 
 

@@ -3,6 +3,7 @@
 ``make bench`` runs it; nothing is asserted.
 """
 
+import itertools
 import sys
 import tempfile
 from pathlib import Path
@@ -38,13 +39,18 @@ return [performance.now() - begin, found.searched];
 
 
 def random_surrogate(n_features: int, n_terms: int, rng: np.random.Generator):
-    table = basis.terms_up_to(n_features, 3)
-    rows = np.append(0, 1 + rng.permutation(len(table) - 1)[: n_terms - 1])
+    triples = (
+        tuple(sorted(rng.choice(n_features, 3, replace=False).tolist()))
+        for _ in itertools.count()
+    )
+    terms = {(), *((i,) for i in range(n_features))}
+    while len(terms) < n_terms:
+        terms.add(next(triples))
     masks = rng.random((20_000, n_features)) < 0.5
     return Surrogate(
         n_features,
-        table[np.sort(rows)],
-        rng.normal(size=len(rows)) / 70,
+        basis.table_of(sorted(terms)),
+        rng.normal(size=n_terms) / 70,
         evaluated=Evaluated(masks, rng.random(len(masks))),
     )
 

@@ -176,6 +176,8 @@ function probe(mask) {
 /* Start */
 
 function start() {
+  const longest = Math.max(number(range.low).length, number(range.high).length);
+  document.documentElement.style.setProperty("--number", `${longest + 1}ch`);
   write(byId("summary"), data.summary);
   write(byId("g-label"), data.output ? `Explanation g of ${data.output}` : "Explanation g");
   byId("scope").append(...data.notes.map((note) => element("li", {}, note)));
