@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -20,17 +19,18 @@ from shap_harmonica.masked import MaskedRow
 from shap_harmonica.models import as_function
 from shap_harmonica.reading import (
     check_batch_size,
+    check_interactions,
     check_rows,
     is_one_row,
     masked_arguments,
+    refuse_unknown,
     table_names,
+    warn_about_l1,
 )
 from shap_harmonica.rows import Explained, Task, explain_masked, explain_table
 from shap_harmonica.value_function import Table
 from shap_harmonica.whatif import named
 
-# Arguments of other SHAP explainers that a swapped-in call may carry along.
-_FOREIGN = {"algorithm", "keep_index", "keep_index_ordered", "linearize_link"}
 _BLOCK = "shap_harmonica.HarmonicaExplainer"
 
 
@@ -141,7 +141,7 @@ class HarmonicaExplainer(shap.Explainer):
             return
         masker = kwargs.pop("data", masker)
         max_evals = kwargs.pop("nsamples", max_evals)
-        _refuse_unknown(kwargs)
+        refuse_unknown(kwargs)
         if isinstance(masker, (list, tuple)):
             masker = shap.maskers.Composite(*masker)
         background = Background.of(masker)
@@ -216,8 +216,8 @@ class HarmonicaExplainer(shap.Explainer):
             A list of them when the model has several arguments.
         """
         start = time.perf_counter()
-        _warn_about_l1(kwargs)
-        _refuse_unknown(kwargs)
+        warn_about_l1(kwargs)
+        refuse_unknown(kwargs)
         task = Task(
             method=self._method(),
             max_evals=self.max_evals if max_evals is None else max_evals,
@@ -230,7 +230,7 @@ class HarmonicaExplainer(shap.Explainer):
             silent=silent,
             title=f"{type(self).__name__}",
         )
-        cube = self.interaction_index if _check_interactions(interactions) else None
+        cube = self.interaction_index if check_interactions(interactions) else None
         if self._background is not None and len(args) == 1:
             found, explanation = self._explain_table(args[0], task, cube, main_effects)
         else:
@@ -261,7 +261,7 @@ class HarmonicaExplainer(shap.Explainer):
         silent, gc_collect : bool
             ``gc_collect`` is not needed and ignored.
         """
-        _warn_about_l1({"l1_reg": l1_reg})
+        warn_about_l1({"l1_reg": l1_reg})
         values = self(X, max_evals=nsamples, silent=silent, **kwargs).values
         return np.asarray(values[0] if is_one_row(X) else values)
 
@@ -403,27 +403,3 @@ class _Saved:
 
     model: Any
     settings: dict[str, Any]
-
-
-def _refuse_unknown(kwargs: dict[str, Any]) -> None:
-    unknown = sorted(set(kwargs) - _FOREIGN)
-    if unknown:
-        raise TypeError(f"unknown arguments {unknown}; see help(HarmonicaExplainer)")
-
-
-def _warn_about_l1(kwargs: dict[str, Any]) -> None:
-    if kwargs.pop("l1_reg", None) is not None:
-        warnings.warn(
-            "l1_reg is ignored: sparsity is chosen by cross-validation; set alpha= on "
-            "the explainer to fix it",
-            stacklevel=3,
-        )
-
-
-def _check_interactions(interactions: object) -> bool:
-    if interactions in (False, True, 2):
-        return bool(interactions)
-    raise ValueError(
-        f"interactions={interactions!r}; needed False, True or 2 (pairs); larger "
-        "ones are in explainer.surrogates[i].interactions(order)"
-    )

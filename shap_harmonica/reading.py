@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,9 @@ import pandas as pd
 import scipy.sparse
 
 from shap_harmonica.background import Background, one_row_frame
+
+# Arguments of other SHAP explainers that a swapped-in call may carry along.
+_FOREIGN = {"algorithm", "keep_index", "keep_index_ordered", "linearize_link"}
 
 
 def is_one_row(X: Any) -> bool:
@@ -98,3 +102,30 @@ def check_batch_size(batch_size: Any) -> Any:
             f'batch_size={batch_size!r}; needed a whole number of rows >= 1 or "auto"'
         )
     return int(batch_size)
+
+
+def refuse_unknown(kwargs: dict[str, Any]) -> None:
+    """Let other explainers' arguments pass, and name what nobody knows."""
+    unknown = sorted(set(kwargs) - _FOREIGN)
+    if unknown:
+        raise TypeError(f"unknown arguments {unknown}; see help(HarmonicaExplainer)")
+
+
+def warn_about_l1(kwargs: dict[str, Any]) -> None:
+    """Take KernelExplainer's ``l1_reg`` out, with a warning."""
+    if kwargs.pop("l1_reg", None) is not None:
+        warnings.warn(
+            "l1_reg is ignored: sparsity is chosen by cross-validation; set alpha= on "
+            "the explainer to fix it",
+            stacklevel=3,
+        )
+
+
+def check_interactions(interactions: object) -> bool:
+    """Return whether the cube of pairs is wanted."""
+    if interactions in (False, True, 2):
+        return bool(interactions)
+    raise ValueError(
+        f"interactions={interactions!r}; needed False, True or 2 (pairs); larger "
+        "ones are in explainer.surrogates[i].interactions(order)"
+    )
