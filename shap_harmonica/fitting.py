@@ -12,16 +12,11 @@ from harmonica_core import Estimate, Surrogate, draw_masks, fit_surrogates
 from harmonica_core._types import Masks, Values
 from harmonica_core.anchored import draw_anchors
 from harmonica_core.anchored_fit import Fitter, fit_anchored, fit_constrained
-from harmonica_core.basis import n_terms_up_to
 from harmonica_core.estimators import Fit
 from harmonica_core.family import anchor_masks, check_anchors
 from harmonica_core.fit import check_budget, check_degree, surrogate_of
 from harmonica_core.low_degree_fit import fit_low_degree
-from harmonica_core.ridge import fit_ridge, shapley_masks
-
-# Beyond, the shared ridge would hold too many terms, or factor too large a matrix.
-_RIDGE_TERMS = 1 << 16
-_RIDGE_MASKS = 1 << 13
+from harmonica_core.ridge import fit_ridge, is_affordable, shapley_masks
 
 
 @dataclass(frozen=True)
@@ -126,8 +121,9 @@ class Harmonica(Method):
         if self.solver != "auto":
             return self.solver == "ridge"
         automatic = isinstance(self.alpha, str) and self.terms is None
-        n_terms = n_terms_up_to(n_varying, check_degree(self.degree))
-        return automatic and n_terms <= _RIDGE_TERMS and n_masks <= _RIDGE_MASKS
+        return automatic and is_affordable(
+            n_varying, check_degree(self.degree), n_masks
+        )
 
 
 @dataclass(frozen=True)

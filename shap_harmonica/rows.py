@@ -20,6 +20,9 @@ from shap_harmonica.value_function import Table, call_rows
 
 # Bytes of values that one multi-target fit may hold.
 _FIT_BYTES = 1 << 27
+# Rows of one multi-target fit. Fewer rows are split too, into blocks of at least so
+# many values, so that several workers find something to do.
+_BLOCK_ROWS, _FEWEST_BLOCKS, _WORTH_A_BLOCK = 32, 4, 4096
 # SHAP's own bars appear only after this many seconds.
 _BAR_DELAY = 10
 
@@ -78,7 +81,7 @@ def explain_table(table: Table, rows: Any, task: Task) -> list[Explained]:
     for n_varying, members in _by_count(differs.sum(axis=1)):
         plan = task.method.plan(n_varying, task.max_evals)
         total += len(members) * len(plan.masks)
-        for block in _blocks(members, len(plan.masks) * n_outputs, task.n_jobs):
+        for block in _blocks(members, len(plan.masks) * n_outputs):
             varying = np.nonzero(differs[block])[1].reshape(len(block), n_varying)
 
             def job(
@@ -106,7 +109,7 @@ def explain_masked(rows: list[MaskedRow], task: Task) -> list[Explained]:
     for n_varying, members in _by_count(counts):
         plan = task.method.plan(n_varying, task.max_evals)
         total += len(members) * len(plan.masks)
-        for block in _blocks(members, len(plan.masks), task.n_jobs):
+        for block in _blocks(members, len(plan.masks)):
 
             def job(
                 advance: Callable[[int], None],
@@ -160,12 +163,17 @@ def _by_count(counts: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
         yield int(count), np.flatnonzero(counts == count)
 
 
-def _blocks(members: np.ndarray, per_row: int, n_jobs: int) -> list[np.ndarray]:
-    """Split rows so that a block's values fit in memory and every job gets some."""
-    by_memory = -(-len(members) * per_row * 8 // _FIT_BYTES)
-    workers = max(1, n_jobs) if n_jobs > 0 else 8
-    n_blocks = min(len(members), max(by_memory, workers if n_jobs != 1 else 1))
-    return np.array_split(members, n_blocks)
+def _blocks(members: np.ndarray, per_row: int) -> list[np.ndarray]:
+    """Split rows into blocks whose values fit in memory, several where work allows.
+
+    The number of workers has no say: the last bit of a product depends on the rows
+    multiplied together, and results are to be the same on any number of workers.
+    """
+    n_rows, n_values = len(members), len(members) * per_row
+    by_memory = -(-n_values * 8 // _FIT_BYTES)
+    by_rows = -(-n_rows // _BLOCK_ROWS)
+    by_work = min(_FEWEST_BLOCKS, n_values // _WORTH_A_BLOCK)
+    return np.array_split(members, min(n_rows, max(by_memory, by_rows, by_work, 1)))
 
 
 def _run(jobs: list[Job], total: int, n_rows: int, task: Task) -> list[Explained]:

@@ -62,8 +62,8 @@ def test_held_out_predictions_have_not_seen_their_own_pair():
 
 def test_closed_form_agrees_with_folds(monkeypatch):
     rng = np.random.default_rng(0)
-    masks, fresh = draw_pairs(12, 1200, rng), draw_pairs(12, 4000, rng)
-    function = network(12, rng, 5)
+    masks, fresh = draw_pairs(18, 700, rng), draw_pairs(18, 4000, rng)
+    function = network(18, rng, 5)
     closed = fit_sparse(masks, function(masks), 2)
     monkeypatch.setattr(alpha, "closed_form_holds", lambda parts: False)
     folds = fit_sparse(masks, function(masks), 2)
@@ -78,6 +78,24 @@ def test_closed_form_agrees_with_folds(monkeypatch):
     assert not np.array_equal(closed.held_out, folds.held_out)
     np.testing.assert_allclose(errors[0], errors[1], rtol=0.03)
     np.testing.assert_allclose(claims[0], claims[1], rtol=0.06)
+
+
+@pytest.mark.parametrize("kept", [0.5, 0.8])
+def test_few_masks_near_or_far_are_not_overfitted(kept):
+    table, claims, ratios = basis.terms_up_to(10, 3)[1:], [], []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        masks, fresh = rng.random((300, 10)) < kept, rng.random((2000, 10)) < kept
+        function = network(10, rng)
+        fit = fit_sparse(masks, function(masks), 3)
+        peer = LassoCV(cv=5, eps=1e-4, alphas=60, max_iter=50_000)
+        peer.fit(basis.design(masks, table), function(masks)[:, 0])
+        truth = function(fresh)[:, 0]
+        true = np.std(truth - predict(fit, fresh)[:, 0])
+        ratios.append(true / np.std(truth - peer.predict(basis.design(fresh, table))))
+        claims.append(np.std(function(masks) - fit.held_out) / true)
+    assert np.exp(np.mean(np.log(ratios))) < 1.05
+    assert np.exp(np.mean(np.log(claims))) > 0.85
 
 
 @pytest.mark.parametrize(

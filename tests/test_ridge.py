@@ -59,31 +59,53 @@ def _written_out(masks, values, degree, nugget):
     return table, coef
 
 
+@pytest.mark.parametrize("n_masks", [60, 200])
 @pytest.mark.parametrize("degree", [1, 2, 3])
-def test_equal_to_the_regression_written_out(degree, monkeypatch):
+def test_equal_to_the_regression_written_out(degree, n_masks, monkeypatch):
     monkeypatch.setattr(ridge, "_NUGGETS", (0.05,))
     monkeypatch.setattr(ridge, "_NEGLIGIBLE", 0.0)
     rng = np.random.default_rng(1)
-    masks = ridge.shapley_masks(7, 60, rng)
-    values = rng.normal(size=(60, 3))
+    masks = ridge.shapley_masks(7, n_masks, rng)
+    values = rng.normal(size=(n_masks, 3))
     fit = ridge.fit_ridge(masks, values, degree)
     table, coef = _written_out(masks, values, degree, 0.05)
     np.testing.assert_array_equal(fit.table, table)
     np.testing.assert_allclose(fit.coef, coef, atol=1e-8)
 
 
-def test_left_out_residuals_are_those_of_refits(monkeypatch):
+@pytest.mark.parametrize("n_masks", [24, 80])  # fewer, and more, than terms
+def test_left_out_residuals_are_those_of_refits(n_masks, monkeypatch):
     monkeypatch.setattr(ridge, "_NUGGETS", (0.05,))
     rng = np.random.default_rng(2)
-    kernel = ridge._kernels(ridge.shapley_masks(6, 24, rng)[0::2], 3)[1]
-    target = rng.normal(size=(12, 2))
-    solution = ridge._solve(kernel, target)
-    for t in range(12):
-        rest = np.arange(12) != t
-        shifted = kernel + 0.05 * kernel[0, 0] * np.eye(12)
+    halves = ridge.shapley_masks(6, n_masks, rng)[0::2]
+    table = basis.terms_up_to(6, 3)
+    table = table[basis.term_sizes(table) % 2 == 1]
+    target = rng.normal(size=(len(halves), 2))
+    part = ridge._fit_part(halves, table, target)
+    kernel = ridge._kernel(halves, table)
+    for t in range(len(halves)):
+        rest = np.arange(len(halves)) != t
+        shifted = kernel + 0.05 * kernel[0, 0] * np.eye(len(halves))
         dual = np.linalg.solve(shifted[np.ix_(rest, rest)], target[rest])
         expected = target[t] - kernel[t, rest] @ dual
-        np.testing.assert_allclose(solution.left_out[t], expected, atol=1e-9)
+        np.testing.assert_allclose(part.left_out[t], expected, atol=1e-9)
+
+
+def test_both_matrices_give_the_same_fit():
+    rng = np.random.default_rng(7)
+    halves = ridge.shapley_masks(7, 120, rng)[0::2]
+    target = rng.normal(size=(len(halves), 3))
+    for parity in (0, 1):
+        table = basis.terms_up_to(7, 3)
+        table = table[basis.term_sizes(table) % 2 == parity]
+        pairs = zip(
+            ridge._by_masks(halves, table, target),
+            ridge._by_terms(halves, table, target),
+            strict=True,
+        )
+        for first, second in pairs:
+            np.testing.assert_allclose(first.coef, second.coef, atol=1e-6)
+            np.testing.assert_allclose(first.left_out, second.left_out, rtol=1e-4)
 
 
 def test_columns_do_not_depend_on_each_other():
@@ -124,6 +146,13 @@ def test_dropping_small_terms_keeps_shapley_values(monkeypatch):
     full = ridge.fit_ridge(masks, values, 3)
     assert np.count_nonzero(dropped.coef) < np.count_nonzero(full.coef)
     np.testing.assert_allclose(shapley(dropped), shapley(full), atol=1e-9)
+
+
+def test_what_is_affordable():
+    assert ridge.is_affordable(30, 3, 2000)
+    assert ridge.is_affordable(30, 3, 10**6)  # 4,526 terms, however many masks
+    assert not ridge.is_affordable(100, 3, 2000)  # 166,751 terms
+    assert not ridge.is_affordable(60, 3, 20_000)  # 36,051 terms and 10,000 pairs
 
 
 def test_unpaired_masks_are_refused():

@@ -19,7 +19,6 @@ from harmonica_core._types import Floats
 from harmonica_core.correlations import Index
 from harmonica_core.folds import N_FOLDS, Part
 from harmonica_core.path import (
-    LOOSE,
     N_STRENGTHS,
     RATIO,
     Path,
@@ -106,16 +105,14 @@ def choose(parts: list[Part], relax: Literal["auto"] | bool) -> Choice:
 
 def keep(parts: list[Part], alpha: Floats, relaxed: bool) -> Choice:
     """Take given strengths; only the held-out predictions are to be found."""
-    which, now = np.arange(len(alpha)), largest_alpha(parts)
-    while (now > alpha).any():
-        now = np.maximum(now / 2, alpha)
-        for part in parts:
-            part.full.solve(now, LOOSE, which, ahead=0.7)
+    which, top = np.arange(len(alpha)), largest_alpha(parts)
+    for part in parts:
+        part.full.approach(top, alpha, which)
     if closed_form_holds(parts):
         return Choice(alpha, np.full(len(alpha), relaxed))
     choice = Choice.none(parts)
     for part in parts:
-        part.start_folds()
+        part.start_folds(top, alpha)
         part.solve_folds(alpha, _CLOSE, which)
     choice.consider(parts, alpha, which, relaxed)
     return choice
@@ -170,7 +167,7 @@ def _cross_validate(
     choice = Choice.none(parts)
     every = np.arange(len(top))
     for part in parts:
-        part.start_folds()
+        part.start_folds(top, top * RATIO**lasso.position)
     if relax is not True:
         _downhill(parts, top, lasso.position, deepest, every, choice, relaxed=False)
     if relax is not False:

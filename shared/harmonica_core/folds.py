@@ -54,10 +54,15 @@ class Part:
         rest_rows = [np.setdiff1d(number, fold) for fold in self.folds]
         return [Regression.growing(self.rows.take(rest)) for rest in rest_rows]
 
-    def start_folds(self) -> None:
-        """Start from the solution on all rows, which is near; where is no matter."""
+    def start_folds(self, top: Floats, alpha: Floats) -> None:
+        """Bring each fold's own fit from zero at ``top`` down to ``alpha (K,)``.
+
+        The fit on all rows would be a nearer start, but it has seen the held-out
+        values, and where columns are correlated a loose solution remembers its start.
+        """
+        every = np.arange(len(alpha))
         for regression in self.trained:
-            regression.restart(*self.full.solution())
+            regression.approach(top, alpha, every)
 
     def solve_folds(self, alpha: Floats, tol: float, which: Index) -> None:
         """Solve targets ``which`` outside each fold, over all terms of C."""

@@ -36,7 +36,7 @@ _LOG_MIX = (-10.0, 10.0)
 _MIX_PULL = 0.02
 _FACTORS = (0.5, 4.0)
 # Steps on at most this many rows, then a few on all of them.
-_LEARNING_ROWS, _FIRST_STEPS, _STEPS, _LAST_STEPS = 256, 15, 15, 4
+_LEARNING_ROWS, _FIRST_STEPS, _STEPS, _LAST_STEPS = 256, 12, 15, 3
 # Entries of one block of parity columns.
 _BLOCK = 1 << 22
 # Fewer features than this: all masks may be listed.
@@ -144,7 +144,7 @@ def fit_interpolant(
     prior = _learn(signs[some], scaled[:, some], kept, prior, _FIRST_STEPS)
     prior = _learn(signs[some], scaled[:, some], kept, split_prior(prior), _STEPS)
     if stride > 1:
-        steps = _LAST_STEPS if stride == 2 else _LAST_STEPS // 2
+        steps = _LAST_STEPS if stride == 2 else _LAST_STEPS - 1
         prior = _learn(signs, scaled, kept, prior, steps)
     dual, left_out = np.zeros(targets.shape), np.zeros(targets.shape)
     dual[live], left_out[live] = _interpolate(signs, scaled, kept, prior)
@@ -290,11 +290,12 @@ class _Workspace:
 
 def _mirror(matrix: Floats, step: int = 128) -> None:
     """Copy the upper triangle onto the lower one, in place."""
+    below = np.tri(min(step, len(matrix)), k=-1, dtype=bool)
     for start in range(0, len(matrix), step):
         stop = start + step
         matrix[stop:, start:stop] = matrix[start:stop, stop:].T
         block = matrix[start:stop, start:stop]
-        block[...] = np.triu(block) + np.triu(block, 1).T
+        np.copyto(block, block.T, where=below[: len(block), : len(block)])
 
 
 def _interpolate(

@@ -26,6 +26,8 @@ from harmonica_core.correlations import Index, ParityDesign, Signs
 _ENTER = 50
 # A working set this many times larger than its active part is cut down.
 _SLACK = 4
+# Steps and tolerance, both relative to alpha, on the way to a strength.
+_APPROACH, _LOOSE = 4, 5e-2
 # Targets that pay for inverting the Gram matrix once.
 _MANY_TARGETS = 10
 
@@ -228,6 +230,14 @@ class Regression:
             if largest <= float(alpha[0]) * (1 + max(tol, 1e-6)):
                 break
             self._solve_working_set(alpha, tol, which)
+
+    def approach(self, top: Floats, alpha: Floats, which: Index) -> None:
+        """Come down from zero at ``top`` to a loose solution at ``alpha``."""
+        now, left = top.copy(), np.flatnonzero(top > alpha)
+        while len(left):
+            now[left] = np.maximum(now[left] / _APPROACH, alpha[left])
+            self.solve(now[left], _LOOSE, which[left], ahead=0.7)
+            left = left[now[left] > alpha[left]]
 
     def _enter(self, slopes: Floats, level: float) -> None:
         """Add the terms of the largest slopes above the level; drop idle ones first."""

@@ -5,8 +5,8 @@
 with prior variances ``v_S = n**-|S|``, so that no size of terms outweighs the others.
 The kernel ``k(x, x') = sum_S v_S chi_S(x) chi_S(x')`` depends on ``t = x . x'`` alone:
 it is ``sum_d e_d(t) / n^d`` with the elementary symmetric polynomials ``e_d``. One
-Cholesky factor of half the masks serves every function, and the coefficients are
-``a_S = v_S sum_t b_t chi_S(x_t)``. That is the price of one function in the LASSO.
+Cholesky factor of half the masks (or of the terms, where those are fewer) serves every
+function, and the coefficients are ``a_S = v_S sum_t b_t chi_S(x_t)``.
 
 The masks (`shapley_masks`) are complementary pairs of all sizes: uniform ones tell the
 spectrum, those with few features kept or removed tell Shapley values and what happens
@@ -15,6 +15,7 @@ near the input.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,11 +34,12 @@ _SIZED_SHARE = 0.6
 _NUGGETS = (1e-5, 1e-1)
 # Beyond, there are too many coefficients to hold, or too large a matrix to factor.
 _MOST_TERMS = 1 << 16
-_MOST_MASKS = 1 << 13
+_LARGEST_MATRIX = 5000
 # Terms are dropped while together they stay below this share of the error.
 _NEGLIGIBLE = 0.1
 # Parity columns made at a time: they should stay in the processor's cache.
 _BLOCK_BYTES = 1 << 20
+_BLOCK_MASKS = 512
 
 
 def shapley_masks(n_features: int, n_masks: int, rng: np.random.Generator) -> Masks:
@@ -81,9 +83,10 @@ def uniform_weights(masks: Masks) -> Floats:
 
 
 def is_affordable(n_features: int, degree: int, n_masks: int) -> bool:
-    """Whether the terms fit into memory and the kernel is factored in a few seconds."""
+    """Whether the terms fit into memory and a matrix is factored in a few seconds."""
     n_terms = basis.n_terms_up_to(n_features, degree)
-    return n_terms <= _MOST_TERMS and n_masks <= _MOST_MASKS
+    side = min(n_masks // 2, n_terms)
+    return n_terms <= _MOST_TERMS and side <= _LARGEST_MATRIX
 
 
 def fit_ridge(masks: Masks, values: Floats, degree: int) -> Fit:
@@ -111,14 +114,13 @@ def fit_ridge(masks: Masks, values: Floats, degree: int) -> Fit:
     centre = even.mean(axis=0)
     table = basis.terms_up_to(masks.shape[1], degree)
     sizes = basis.term_sizes(table)
-    kernels = _kernels(halves, degree)
     coef = np.zeros((len(table), values.shape[1]))
     coef[0] = centre
     square = np.zeros_like(even)
     for parity, target in ((0, even - centre), (1, odd)):
-        part = _solve(kernels[parity], target)
         members = np.flatnonzero(sizes % 2 == parity)
-        coef[members] += _coefficients(halves, table[members], part.dual)
+        part = _fit_part(halves, table[members], target)
+        coef[members] += part.coef
         square += part.left_out**2
     error = _error(square, uniform_weights(halves), len(masks))
     coef = _without_negligible(table, coef, np.asarray(error.value))
@@ -126,63 +128,117 @@ def fit_ridge(masks: Masks, values: Floats, degree: int) -> Fit:
 
 
 @dataclass(frozen=True)
-class _Solution:
-    """``dual`` b of the regression and leave-one-out residuals, both (m, K)."""
+class _Part:
+    """Coefficients (n_terms, K) of one parity, leave-one-out residuals (m, K)."""
 
-    dual: Floats
+    coef: Floats
     left_out: Floats
 
 
-def _kernels(halves: Masks, degree: int) -> tuple[Floats, Floats]:
-    """Kernels of the even and of the odd terms, each (m, m).
+def _fit_part(halves: Masks, table: Table, target: Floats) -> _Part:
+    """Regress on the terms of one parity, through whichever matrix is smaller.
 
-    Two masks that differ in k features have ``t = n - 2 k``, so n + 1 numbers fill
-    both matrices. ``(d + 1) e_{d+1} = t e_d - (n - d + 1) e_{d-1}`` gives them.
+    Every column takes the nugget that predicts its left-out pairs best.
     """
-    n = halves.shape[1]
-    t = 1 - 2 * np.arange(n + 1) / n
-    before, now = np.zeros(n + 1), np.ones(n + 1)
-    parts = [now.copy(), np.zeros(n + 1)]
-    for d in range(min(degree, n)):
-        before, now = now, (t * now - (n - d + 1) / n**2 * before) / (d + 1)
-        parts[(d + 1) % 2] += now
-    rows = basis.signs(halves, np.float32)[:, :-1]
-    differing = ((n - rows @ rows.T) / 2).astype(np.intp)
-    return parts[0][differing], parts[1][differing]
-
-
-def _solve(kernel: Floats, target: Floats) -> _Solution:
-    """Solve for every column with the nugget that predicts left-out pairs best."""
-    solutions = [_solve_with(kernel, target, nugget) for nugget in _NUGGETS]
-    squares = [(solution.left_out**2).sum(axis=0) for solution in solutions]
-    best = np.argmin(squares, axis=0)
-    columns = np.arange(target.shape[1])
-    return _Solution(
-        np.stack([s.dual for s in solutions])[best, :, columns].T,
-        np.stack([s.left_out for s in solutions])[best, :, columns].T,
+    solve = _by_masks if len(halves) <= len(table) else _by_terms
+    parts = solve(halves, table, target)
+    squares = [(part.left_out**2).sum(axis=0) for part in parts]
+    best, columns = np.argmin(squares, axis=0), np.arange(target.shape[1])
+    return _Part(
+        np.stack([part.coef for part in parts])[best, :, columns].T,
+        np.stack([part.left_out for part in parts])[best, :, columns].T,
     )
 
 
-def _solve_with(kernel: Floats, target: Floats, nugget: float) -> _Solution:
-    """Ridge regression and its leave-one-out residuals ``b_t / (K^-1)_tt``."""
-    shifted = kernel.copy(order="F")
-    shifted.flat[:: len(kernel) + 1] += nugget * kernel[0, 0]
+def _by_masks(halves: Masks, table: Table, target: Floats) -> list[_Part]:
+    """``(K + nugget) b = y``; left-out residuals are ``b_t / (K + nugget)^-1_tt``."""
+    kernel = _kernel(halves, table)
+    variance = _variances(table, halves.shape[1])
+    parts = []
+    for nugget in _NUGGETS:
+        inverse = _inverse_factor(kernel, nugget * kernel[0, 0])
+        dual = inverse.T @ (inverse @ target)
+        coef = variance[:, None] * _correlations(halves, table, dual)
+        parts.append(_Part(coef, dual / (inverse**2).sum(axis=0)[:, None]))
+    return parts
+
+
+def _by_terms(halves: Masks, table: Table, target: Floats) -> list[_Part]:
+    """``(Psi' Psi + nugget) c = Psi' y`` with ``Psi = Phi sqrt(v)``, ``a = c sqrt(v)``.
+
+    Left-out residuals are ``r_t / (1 - h_t)``, ``h_t = psi_t' (..)^-1 psi_t``.
+    """
+    scale = np.sqrt(_variances(table, halves.shape[1]))
+    gram = np.zeros((len(table), len(table)))
+    right = np.zeros((len(table), target.shape[1]))
+    for block, design in _designs(halves, table, scale):
+        gram += design @ design.T
+        right += design @ target[block]
+    parts = []
+    for nugget in _NUGGETS:
+        inverse = _inverse_factor(gram, nugget * float((scale**2).sum()))
+        scaled = inverse.T @ (inverse @ right)
+        left_out = np.empty_like(target)
+        for block, design in _designs(halves, table, scale):
+            leverage = ((inverse @ design) ** 2).sum(axis=0)
+            residual = target[block] - design.T @ scaled
+            left_out[block] = residual / (1 - leverage)[:, None]
+        parts.append(_Part(scale[:, None] * scaled, left_out))
+    return parts
+
+
+def _kernel(halves: Masks, table: Table) -> Floats:
+    """``sum_S v_S chi_S(x) chi_S(x')`` over the sizes in the table: (m, m).
+
+    Two masks that differ in k features have ``t = n - 2 k``, so n + 1 numbers fill
+    the matrix. ``(d + 1) e_{d+1} = t e_d - (n - d + 1) e_{d-1}`` gives them.
+    """
+    n, sizes = halves.shape[1], set(basis.term_sizes(table).tolist())
+    t = 1 - 2 * np.arange(n + 1) / n
+    before, now = np.zeros(n + 1), np.ones(n + 1)
+    total = now * (0 in sizes)
+    for d in range(max(sizes, default=0)):
+        before, now = now, (t * now - (n - d + 1) / n**2 * before) / (d + 1)
+        total += now * (d + 1 in sizes)
+    rows = basis.signs(halves, np.float32)[:, :-1]
+    differing = ((n - rows @ rows.T) / 2).astype(np.intp)
+    return np.asarray(total[differing])
+
+
+def _variances(table: Table, n_features: int) -> Floats:
+    """Prior variances ``n**-|S|`` of the terms."""
+    return np.asarray(float(n_features) ** -basis.term_sizes(table))
+
+
+def _inverse_factor(matrix: Floats, shift: float) -> Floats:
+    """``L^-1`` with ``L L' = matrix + shift``; squared columns sum to the inverse's."""
+    shifted = matrix.copy(order="F")
+    shifted.flat[:: len(matrix) + 1] += shift
     factor, _ = lapack.dpotrf(shifted, lower=1, clean=1, overwrite_a=1)
     inverse, _ = lapack.dtrtri(factor, lower=1, overwrite_c=1)
-    dual = inverse.T @ (inverse @ target)
-    return _Solution(dual, dual / (inverse**2).sum(axis=0)[:, None])
+    return np.asarray(inverse)
 
 
-def _coefficients(halves: Masks, table: Table, dual: Floats) -> Floats:
-    """``a_S = n**-|S| sum_t b_t chi_S(x_t)``: (n_terms, K), in blocks of terms."""
+def _correlations(halves: Masks, table: Table, dual: Floats) -> Floats:
+    """``sum_t b_t chi_S(x_t)``: (n_terms, K), in blocks of terms."""
     rows = np.ascontiguousarray(basis.signs(halves).T)
     out = np.empty((len(table), dual.shape[1]))
     step = max(1, _BLOCK_BYTES // (8 * len(halves)))
     for start in range(0, len(table), step):
         block = slice(start, start + step)
         out[block] = basis.columns(rows, table[block]) @ dual
-    variance = float(halves.shape[1]) ** -basis.term_sizes(table)
-    return out * variance[:, None]
+    return out
+
+
+def _designs(
+    halves: Masks, table: Table, scale: Floats
+) -> Iterator[tuple[slice, Floats]]:
+    """Scaled parity columns (n_terms, b) of one block of masks after the other."""
+    rows = basis.signs(halves).T
+    for start in range(0, len(halves), _BLOCK_MASKS):
+        block = slice(start, start + _BLOCK_MASKS)
+        part = np.ascontiguousarray(rows[:, block])
+        yield block, scale[:, None] * basis.columns(part, table)
 
 
 def _without_negligible(table: Table, coef: Floats, error: Floats) -> Floats:
