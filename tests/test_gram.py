@@ -36,7 +36,9 @@ def test_solutions_are_exact(rows):
 def test_descent_reaches_its_tolerance_and_returns_its_slope():
     matrix, corr = problem(200, 80, 6)
     alpha = np.full(6, 0.05)
-    coef, slope, left = gram.descend(matrix, np.zeros_like(corr), corr, alpha, 1e-4)
+    coef, slope, left = gram.descend(
+        matrix, np.zeros_like(corr), corr, alpha, 1e-4, 100
+    )
     np.testing.assert_allclose(slope, corr - matrix @ coef, atol=1e-12)
     assert not len(left)
     assert violation(matrix, corr, alpha, coef).max() < 1e-3 * 0.05
@@ -45,10 +47,10 @@ def test_descent_reaches_its_tolerance_and_returns_its_slope():
 def test_descent_of_a_target_ignores_the_others():
     matrix, corr = problem(200, 80, 6)
     alpha = np.geomspace(0.2, 0.005, 6)
-    together, *_ = gram.descend(matrix, np.zeros_like(corr), corr, alpha, 1e-2)
+    together, *_ = gram.descend(matrix, np.zeros_like(corr), corr, alpha, 1e-2, 100)
     for k in range(6):
         alone, *_ = gram.descend(
-            matrix, np.zeros((80, 1)), corr[:, [k]], alpha[[k]], 1e-2
+            matrix, np.zeros((80, 1)), corr[:, [k]], alpha[[k]], 1e-2, 100
         )
         np.testing.assert_allclose(together[:, [k]], alone, atol=1e-12)
 

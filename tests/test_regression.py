@@ -23,7 +23,7 @@ def make_rows(weighted, n_rows=120, seed=0, uniform=False):
 
 
 def whole(rows):
-    return Regression(Moments.of(rows.design.columns(), rows), rows.center, None)
+    return Regression(Moments.of(rows.design.columns(), rows), rows, dense=True)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -33,7 +33,7 @@ def test_leaving_out_rows_is_a_subtraction(weighted):
     every = Moments.of(rows.design.columns(), rows)
     gone = rows.take(out)
     left = every.plus(Moments.of(gone.design.columns(), gone), -1)
-    found, want = Regression(left, True, None), whole(rows.take(rest))
+    found, want = Regression(left, rows, dense=True), whole(rows.take(rest))
     for name in ("gram", "corr", "mean", "power", "column_means"):
         np.testing.assert_allclose(getattr(found, name), getattr(want, name), atol=1e-6)
 

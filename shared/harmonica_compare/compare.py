@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--methods", help=f"comma-separated, or all; known: {', '.join(METHODS)}")
     add(
         "--budget",
-        default="500,2000",
+        default="250,1000",
         help="model evaluations a method; several make a curve, the last is the main",
     )
     add("--radii", default=_RADII, help=f"default {_RADII}")
@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--unit", choices=("word", "sentence"), default="word", help="text features")
     add("--superpixels", type=int, default=16)
     add("--baseline", choices=("zero", "mean", "blur"), default="zero")
-    add("--cases", type=int, default=5, help="inputs to explain, per model")
+    add("--cases", type=int, default=3, help="inputs to explain, per model")
     add("--evaluations", type=int, default=4096, help="masks to measure on")
     add("--seed", type=int, default=0)
     add("--jobs", type=int, default=2, help="processes")

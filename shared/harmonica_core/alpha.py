@@ -33,6 +33,8 @@ __all__ = ["N_FOLDS", "Choice", "choose", "closed_form_holds", "keep", "leave_ou
 _MANY_ROWS, _ROWS_PER_TERM = 100, 2
 # A smaller strength has to earn a thousandth for each step down the grid.
 _PARSIMONY = 1.001
+# A constant explains nothing: it is the choice only where it is clearly better.
+_CONSTANT = 1.02
 _CLOSE = 1e-2  # of alpha, in the folds
 # Price of a refit's search where the score decides, and where folds have the last word.
 _SEARCH, _HOPEFUL_SEARCH = 1.0, 0.5
@@ -166,6 +168,7 @@ def _cross_validate(
     deepest = lasso.deepest + 1
     choice = Choice.none(parts)
     every = np.arange(len(top))
+    choice.consider(parts, top, every, relaxed=False, handicap=_CONSTANT)
     for part in parts:
         part.start_folds(top, top * RATIO**lasso.position)
     if relax is not True:

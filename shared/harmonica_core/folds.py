@@ -42,14 +42,14 @@ class Part:
         self._every = self._moments[0]
         for one in self._moments[1:]:
             self._every = self._every.plus(one)
-        return Regression(self._every, self.rows.center, None)
+        return Regression(self._every, self.rows, dense=True)
 
     @cached_property
     def trained(self) -> list[Regression]:
         """One regression for each fold, on the other rows."""
         if self._moments:
             rest = [self._every.plus(one, -1) for one in self._moments]
-            return [Regression(one, self.rows.center, None) for one in rest]
+            return [Regression(one, self.rows, dense=True) for one in rest]
         number = np.arange(len(self.rows.weights))
         rest_rows = [np.setdiff1d(number, fold) for fold in self.folds]
         return [Regression.growing(self.rows.take(rest)) for rest in rest_rows]

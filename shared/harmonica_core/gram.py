@@ -20,8 +20,11 @@ from harmonica_core._types import Floats
 
 _STEPS = (1e-4, 1e4)
 _SINGULAR = 1e-5  # of a Cholesky factor's pivots: a condition number of 1e10
-_NEWTON_STEPS = 12
-_LOOSE_SWEEPS, _SWEEPS = 1000, 10_000
+_DESCENT_STEPS, _NEWTON_STEPS = 100, 12
+_GAP = 1e-5  # of the objective
+_SWEEPS = 10_000
+# Sweeps on the way: as many as so many operations allow, within bounds.
+_LOOSE_WORK, _LOOSE_SWEEPS = 3e8, (100, 1000)
 
 
 def descend(
@@ -30,7 +33,7 @@ def descend(
     slope: Floats,
     alpha: Floats,
     tol: float,
-    max_iter: int = 100,
+    max_iter: int,
 ) -> tuple[Floats, Floats, NDArray[np.int64]]:
     """Proximal gradient with Barzilai-Borwein steps, all targets in one product.
 
@@ -231,13 +234,19 @@ def solve_loosely(
     start: Floats,
     slope: Floats,
     tol: float,
+    descent: bool = True,
 ) -> tuple[Floats, Floats]:
-    """LASSO of every target to ``tol`` (relative to alpha), and its slope."""
-    coef, slope, left = descend(gram, start, slope, alpha, tol)
+    """LASSO of every target to ``tol`` (relative to alpha), and its slope.
+
+    Without ``descent`` coordinate descent is tried at once.
+    """
+    max_iter = _DESCENT_STEPS if descent else 0
+    coef, slope, left = descend(gram, start, slope, alpha, tol, max_iter)
+    sweeps = int(np.clip(_LOOSE_WORK / max(1, len(gram)) ** 2, *_LOOSE_SWEEPS))
     for k in left:
         gap = min(tol * alpha[k] / np.sqrt(power[k]), 1e-4)
         coef[:, k] = coordinate_descent(
-            gram, corr[:, k], power[k], alpha[k], coef[:, k], gap, _LOOSE_SWEEPS
+            gram, corr[:, k], power[k], alpha[k], coef[:, k], gap, sweeps
         )
     slope[:, left] = corr[:, left] - gram @ coef[:, left]
     return coef, slope
@@ -250,14 +259,17 @@ def solve(
     alpha: Floats,
     start: Floats,
     inverse: Floats | None = None,
+    descent: bool = True,
 ) -> Floats:
     """Exact LASSO of every target: come near, then `newton`; nearer where it fails."""
     slope = corr - gram @ start
-    near, _ = solve_loosely(gram, corr, power, alpha, start, slope, 1e-3)
+    near, _ = solve_loosely(gram, corr, power, alpha, start, slope, 1e-3, descent)
     coef, settled = newton(gram, corr, alpha, near, inverse)
     for k in np.flatnonzero(~settled):
-        one = slice(k, k + 1)
-        gap = 1e-5 * min(alpha[k] / np.sqrt(power[k]), 1e-2)
+        one, near_k = slice(k, k + 1), coef[:, k]
+        left = power[k] - near_k @ (2 * corr[:, k] - gram @ near_k)
+        objective = left / 2 + alpha[k] * np.abs(near_k).sum()
+        gap = _GAP * min(objective / power[k], 1.0)
         coef[:, k] = coordinate_descent(
             gram, corr[:, k], power[k], alpha[k], coef[:, k], gap, _SWEEPS
         )

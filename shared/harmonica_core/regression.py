@@ -28,6 +28,8 @@ _ENTER = 50
 _SLACK = 4
 # Steps and tolerance, both relative to alpha, on the way to a strength.
 _APPROACH, _LOOSE = 4, 5e-2
+# Terms are gathered at this tolerance before the exact solution.
+_NEAR = 1e-3
 # Targets that pay for inverting the Gram matrix once.
 _MANY_TARGETS = 10
 
@@ -126,10 +128,11 @@ class Regression:
         about it.
     """
 
-    def __init__(self, moments: Moments, center: bool, rows: Rows | None) -> None:
-        """``rows=None`` says that ``moments`` holds all terms of C."""
-        self.rows = rows
-        self.center = center
+    def __init__(self, moments: Moments, rows: Rows, dense: bool) -> None:
+        """``dense`` says that ``moments`` holds all terms of C."""
+        self.rows = None if dense else rows
+        self.center = center = rows.center
+        self.uniform = rows.uniform
         self.total = moments.total or 1.0  # no rows: nothing but zeros
         self.column_means = moments.x / self.total if center else 0 * moments.x
         self.mean = moments.y / self.total if center else 0 * moments.y
@@ -145,7 +148,7 @@ class Regression:
     def growing(cls, rows: Rows) -> Regression:
         """Start with an empty working set."""
         empty = np.zeros((0, len(rows.weights)), dtype=np.float32)
-        out = cls(Moments.of(empty, rows), rows.center, rows)
+        out = cls(Moments.of(empty, rows), rows, dense=False)
         out.columns = empty
         return out
 
@@ -221,6 +224,8 @@ class Regression:
         correlation exceeds ``alpha * (1 + tol)`` enter until there are none; with
         them those above ``ahead * alpha``, which the next, smaller strength will need.
         """
+        if self.rows is not None and tol == 0:
+            self.solve(alpha, _NEAR, which)
         self._solve_working_set(alpha, tol, which)
         while self.rows is not None:
             slopes = self.all_slopes()[:, 0]
@@ -257,11 +262,13 @@ class Regression:
         power = np.maximum(self.power[some], np.finfo(np.float64).tiny)
         if tol > 0:
             coef, slope = kernels.solve_loosely(
-                self.gram, corr, power, alpha, coef, slope, tol
+                self.gram, corr, power, alpha, coef, slope, tol, self.uniform
             )
         else:
             inverse = self._inverse(len(alpha))
-            coef = kernels.solve(self.gram, corr, power, alpha, coef, inverse)
+            coef = kernels.solve(
+                self.gram, corr, power, alpha, coef, inverse, self.uniform
+            )
             slope = corr - self.gram @ coef
         self.coef[:, some], self.slope[:, some] = coef, slope
 
