@@ -102,7 +102,7 @@ def test_few_masks_near_or_far_are_not_overfitted(kept):
     ("n_masks", "kept", "weighted", "holds"),
     [
         (400, 0.5, False, True),
-        (108, 0.5, False, False),
+        (98, 0.5, False, False),
         (400, 0.8, False, False),
         (400, 0.5, True, False),
     ],

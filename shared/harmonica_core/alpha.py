@@ -1,7 +1,7 @@
 """The choice of the L1 strength of each target, and of a refit without penalty.
 
 A path on all rows is scored in closed form (`harmonica_core.path`). Where the form is
-known to hold - uniform masks, at least twice as many rows as terms - its best position
+known to hold - uniform masks, a quarter more rows than terms at least - its best position
 is the choice. Elsewhere real 5-fold cross-validation goes downhill on the same grid
 from there: each fold screens its own terms, so that held-out predictions have never
 seen their own values.
@@ -30,7 +30,7 @@ from harmonica_core.path import (
 
 __all__ = ["N_FOLDS", "Choice", "choose", "closed_form_holds", "keep", "leave_out"]
 
-_MANY_ROWS, _ROWS_PER_TERM = 100, 2
+_MANY_ROWS, _ROWS_PER_TERM = 100, 1.25
 # A smaller strength has to earn a thousandth for each step down the grid.
 _PARSIMONY = 1.001
 # A constant explains nothing: it is the choice only where it is clearly better.

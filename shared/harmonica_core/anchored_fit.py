@@ -15,7 +15,7 @@ from harmonica_core.alpha import N_FOLDS
 from harmonica_core.anchored import AnchoredSurrogate, nearest_anchor
 from harmonica_core.constrained import fit_cells
 from harmonica_core.ends import through_ends
-from harmonica_core.error import stated_error
+from harmonica_core.error import CAUTION, stated_error
 from harmonica_core.estimate import Estimate
 from harmonica_core.estimators import (
     FEWEST_MASKS,
@@ -280,6 +280,7 @@ def _error(found: AnchoredSurrogate, sample: _Sample, held_out: Floats) -> Estim
     fitted = found(masks).reshape(columns.shape)
     exact = draw.rows_of_all(sample.masks) is not None
     value, spread = stated_error(masks, columns, fitted, held_out[uniform])
+    spread = CAUTION * spread
     if sample.values.ndim == 1:
         return Estimate(float(value[0]), float(spread[0]), len(masks), exact)
     return Estimate(value, spread, len(masks), exact)

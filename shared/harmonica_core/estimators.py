@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from harmonica_core import basis, transform
 from harmonica_core._types import Floats, Masks, Table
 from harmonica_core.adaptive import AdaptiveFit, fit_adaptive
-from harmonica_core.error import stated_error
+from harmonica_core.error import CAUTION, stated_error
 from harmonica_core.estimate import Estimate
 from harmonica_core.lasso import SparseFit, fit_sparse
 from harmonica_core.masks import ball_size
@@ -174,9 +174,8 @@ def fit_sampled(
     share = len(masks) / population(masks.shape[1], radius)
     doubt = found.doubt * spread if isinstance(found, AdaptiveFit) else None
     value, se = stated_error(masks, values, fitted, held_out, weights, share, doubt)
-    return Fit(
-        table, coef, found.alpha * spread, Estimate(value, se, len(masks)), held_out
-    )
+    error = Estimate(value, CAUTION * se, len(masks))
+    return Fit(table, coef, found.alpha * spread, error, held_out)
 
 
 def _standardise(values: Floats, chosen: bool) -> tuple[Floats, Floats, Floats]:

@@ -34,21 +34,19 @@ class Part:
         self.rows = rows
         self.folds = [number[fold::N_FOLDS] for fold in range(N_FOLDS)]
         self._taken = [rows.take(fold) for fold in self.folds]
-        self._moments: list[Moments] = []
-        self.full = self._dense() if dense else Regression.growing(rows)
-
-    def _dense(self) -> Regression:
-        self._moments = [Moments.of(one.design.columns(), one) for one in self._taken]
-        self._every = self._moments[0]
-        for one in self._moments[1:]:
-            self._every = self._every.plus(one)
-        return Regression(self._every, self.rows, dense=True)
+        self._every = Moments.of(rows.design.columns(), rows) if dense else None
+        self.full = (
+            Regression.growing(rows)
+            if self._every is None
+            else Regression(self._every, rows, dense=True)
+        )
 
     @cached_property
     def trained(self) -> list[Regression]:
         """One regression for each fold, on the other rows."""
-        if self._moments:
-            rest = [self._every.plus(one, -1) for one in self._moments]
+        if self._every is not None:
+            gone = [Moments.of(one.design.columns(), one) for one in self._taken]
+            rest = [self._every.plus(one, -1) for one in gone]
             return [Regression(one, self.rows, dense=True) for one in rest]
         number = np.arange(len(self.rows.weights))
         rest_rows = [np.setdiff1d(number, fold) for fold in self.folds]

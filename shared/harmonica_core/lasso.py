@@ -163,7 +163,7 @@ class Split:
             odd = basis.term_sizes(table) % 2 == 1
             members = (np.flatnonzero(~odd), np.flatnonzero(odd))
         designs = tuple(ParityDesign.of(masks[rows], table[which]) for which in members)
-        uniform = bool((weights == 1).all()) and _look_uniform(masks[rows])
+        uniform = bool((weights == 1).all()) and _look_uniform(masks[rows], paired)
         return cls(paired, table, designs, members, weights[rows], uniform)
 
     @property
@@ -194,12 +194,14 @@ class Split:
         return out
 
 
-def _look_uniform(masks: Masks) -> bool:
+def _look_uniform(masks: Masks, paired: bool) -> bool:
     """Whether signs and their pairs average to zero within what chance allows.
 
-    The mean of R fair signs has mean square 1 / R. A single row tells nothing.
+    The mean of R fair signs has mean square 1 / R. A single row tells nothing. Which
+    mask stands for a complementary pair is free, and only pairs of signs do not depend
+    on that.
     """
-    signs = basis.signs(masks, np.float32)
+    signs = basis.signs(masks, np.float32)[:, : -1 if paired else None]
     n_rows, width = signs.shape
     means = np.asarray(signs.T @ signs, dtype=np.float64) / n_rows
     square = np.square(means).sum() - width
