@@ -244,15 +244,24 @@ def _smooth(
     """
     fit = fit_interpolant(rows.signs, target, rows.parities)
     residual = np.empty_like(target)
-    inner = np.zeros(len(target))
+    parts, inner = [], []
     for fold in range(N_FOLDS):
         out = rows.fold == fold
         rest = rows.take(~out)
         part = fit_interpolant(rest.signs, target[:, ~out], rows.parities)
         residual[:, out] = target[:, out] - part.predict(rows.signs[out], degree)
-        inner += rest.mean_square(target[:, ~out] - part.left_out) / N_FOLDS
+        parts.append(part)
+        inner.append(rest.mean_square(target[:, ~out] - part.left_out))
     alone = rows.mean_square(target - fit.left_out)
-    gain = np.sqrt(np.minimum(alone / np.where(inner > 0, inner, 1.0), 1.0))
+    best = int(np.argmin(np.sum(inner, axis=1)))
+    if inner[best].sum() < alone.sum():
+        # More rows should do better: learning may have stopped at a poor prior.
+        other = fit_interpolant(rows.signs, target, rows.parities, parts[best].prior)
+        left = rows.mean_square(target - other.left_out)
+        if left.sum() < alone.sum():
+            fit, alone = other, left
+    usual = np.mean(inner, axis=0)
+    gain = np.sqrt(np.minimum(alone / np.where(usual > 0, usual, 1.0), 1.0))
     return fit, residual, gain
 
 

@@ -37,6 +37,8 @@ _MIX_PULL = 0.02
 _FACTORS = (0.5, 4.0)
 # Steps on at most this many rows, then a few on all of them.
 _LEARNING_ROWS, _FIRST_STEPS, _STEPS, _LAST_STEPS = 256, 12, 15, 3
+# Solutions of a nearly singular system, each from the residual of the one before.
+_REFINEMENTS = 3
 # Entries of one block of parity columns.
 _BLOCK = 1 << 22
 # Fewer features than this: all masks may be listed.
@@ -120,11 +122,12 @@ def split_prior(prior: Prior) -> Prior:
 
 
 def fit_interpolant(
-    signs: Floats, targets: Floats, parities: tuple[int, ...]
+    signs: Floats,
+    targets: Floats,
+    parities: tuple[int, ...],
+    prior: Prior | None = None,
 ) -> Interpolant:
-    """Learn the prior, first one component, then two, and interpolate.
-
-    Where there are many rows most steps are made on a part of them.
+    """Learn the prior where none is given, and interpolate.
 
     Parameters
     ----------
@@ -133,19 +136,17 @@ def fit_interpolant(
     targets : float64 (n_parts, h)
     parities : tuple of ALL, EVEN or ODD
         What the kernel of each part is restricted to.
+    prior : Prior, optional
+        With one row of ``mix`` for each part.
     """
     spread = np.sqrt((targets**2).mean(axis=1))
     live = spread > 0
     scaled = targets[live] / spread[live, None]
     kept = tuple(p for p, on in zip(parities, live, strict=True) if on)
-    stride = -(-len(signs) // _LEARNING_ROWS)
-    some = slice(None, None, stride)
-    prior = flat_prior(signs.shape[1], len(kept))
-    prior = _learn(signs[some], scaled[:, some], kept, prior, _FIRST_STEPS)
-    prior = _learn(signs[some], scaled[:, some], kept, split_prior(prior), _STEPS)
-    if stride > 1:
-        steps = _LAST_STEPS if stride == 2 else _LAST_STEPS - 1
-        prior = _learn(signs, scaled, kept, prior, steps)
+    if prior is None:
+        prior = _learnt_prior(signs, scaled, kept)
+    else:
+        prior = Prior(prior.rates, prior.mix[live])
     dual, left_out = np.zeros(targets.shape), np.zeros(targets.shape)
     dual[live], left_out[live] = _interpolate(signs, scaled, kept, prior)
     mix = np.ones((len(parities), len(prior.rates)))
@@ -157,6 +158,19 @@ def fit_interpolant(
         dual * spread[:, None],
         left_out * spread[:, None],
     )
+
+
+def _learnt_prior(signs: Floats, targets: Floats, parities: tuple[int, ...]) -> Prior:
+    """First one component, then two; where rows are many, mostly on some of them."""
+    stride = -(-len(signs) // _LEARNING_ROWS)
+    some = slice(None, None, stride)
+    prior = flat_prior(signs.shape[1], len(parities))
+    prior = _learn(signs[some], targets[:, some], parities, prior, _FIRST_STEPS)
+    prior = _learn(signs[some], targets[:, some], parities, split_prior(prior), _STEPS)
+    if stride > 1:
+        steps = _LAST_STEPS if stride == 2 else _LAST_STEPS - 1
+        prior = _learn(signs, targets, parities, prior, steps)
+    return prior
 
 
 def prior_variances(rates: Floats, members: Floats) -> Floats:
@@ -306,8 +320,13 @@ def _interpolate(
     work = _Workspace(signs, len(prior.rates), ALL not in parities)
     work.fill(prior.rates)
     for part, parity in enumerate(parities):
-        work.invert(work.grams(parity)[0], prior.mix[part])
-        dual[part] = work.inverse @ targets[part]
+        grams, mix = work.grams(parity)[0], prior.mix[part]
+        work.invert(grams, mix)
+        nugget = _NUGGET * float(mix @ grams[:, 0, 0])
+        left, dual[part] = targets[part], 0.0
+        for _ in range(_REFINEMENTS):
+            dual[part] += work.inverse @ left
+            left = targets[part] - mix @ (grams @ dual[part]) - nugget * dual[part]
         left_out[part] = targets[part] - dual[part] / np.diag(work.inverse)
     return dual, left_out
 
