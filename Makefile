@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup compare test lint bench gallery clean
+.PHONY: setup compare test lint bench gallery docs clean
 
 setup: $(READY)
 
@@ -33,6 +33,9 @@ bench: $(READY)
 gallery: $(READY)
 	$(BIN)/python examples/05_what_if.py out/gallery
 	$(BIN)/python docs/gallery/screenshots.py out/gallery
+
+docs: $(READY)
+	$(BIN)/python docs/build_site.py site
 
 clean:
 	rm -rf $(VENV) build dist out site *.egg-info
