@@ -75,6 +75,11 @@ def test_beside_kernel_shap_and_lime():
         torch.set_num_threads(threads)
 
 
+def error_of(model, inputs, found, ids, radius):
+    error = interpretation_error(model, inputs, found, feature_mask=ids, radius=radius)
+    return float(error[0])
+
+
 def show(name, model, inputs, ids, at_once):
     methods = {
         "KernelShap": KernelShap(model),
@@ -101,14 +106,7 @@ def show(name, model, inputs, ids, at_once):
                 n_samples=N_SAMPLES,
                 perturbations_per_eval=at_once,
             )
-        errors = [
-            float(
-                interpretation_error(
-                    model, inputs, found, feature_mask=ids, radius=radius
-                )[0]
-            )
-            for radius in RADII
-        ]
+        errors = [error_of(model, inputs, found, ids, radius) for radius in RADII]
         best = min(seconds)
         first = first or (best, errors)
         ratios = [first[0] / best, *(np.divide(first[1], errors))]

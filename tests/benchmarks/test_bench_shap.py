@@ -1,6 +1,6 @@
 """HarmonicaExplainer beside KernelExplainer and Permutation at equal model rows.
 
-``python tests/benchmarks/bench_shap.py [--cells mlp/1/20 rf/100/500 ...]`` runs
+``python tests/benchmarks/test_bench_shap.py [--cells mlp/1/20 rf/100/500 ...]`` runs
 breast_cancer (30 features) with an MLP and a random forest, backgrounds of 1 and 100
 rows, 20 and 500 rows to explain, and prints one table; the ratios are to
 KernelExplainer in the same run. Errors are over the first 20 rows: the mean absolute
@@ -15,6 +15,7 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
+import pytest
 import shap
 from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier
@@ -189,10 +190,8 @@ def measure(cell, method):
     }
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cells", nargs="+", default=CELLS, choices=CELLS)
-    names = parser.parse_args().cells
+def main(names):
+    """Print the table."""
     warm_up()
     columns = ("seconds", "cpu", "rows", "difference", "I_2 r=4", "I_2 all")
     print(f"{'cell':12}{'method':17}" + "".join(f"{c:>12}" for c in columns), end="")
@@ -220,5 +219,13 @@ def warm_up():
         explainer(x, max_evals=100, silent=True)
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_beside_kernel_explainer():
+    print()
+    main(["mlp/1/20", "rf/1/20"])
+
+
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cells", nargs="+", default=CELLS, choices=CELLS)
+    main(parser.parse_args().cells)
