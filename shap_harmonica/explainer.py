@@ -77,7 +77,8 @@ class HarmonicaExplainer(shap.Explainer):
         Columns (pixels) that are removed together; each gets an equal share of the
         group's value. Images without groups are cut into 7 x 7 patches.
     n_jobs : int
-        Processes for evaluating and fitting (joblib).
+        Processes for evaluating and fitting (joblib). Rows are handed out in blocks
+        of up to 32, the same ones for any number of processes.
     max_evals, batch_size : int or "auto"
         Defaults of the call's arguments.
 

@@ -20,9 +20,9 @@ from shap_harmonica.value_function import Table, call_rows
 
 # Bytes of values that one multi-target fit may hold.
 _FIT_BYTES = 1 << 27
-# Rows of one multi-target fit. Fewer rows are split too, into blocks of at least so
-# many values, so that several workers find something to do.
-_BLOCK_ROWS, _FEWEST_BLOCKS, _WORTH_A_BLOCK = 32, 4, 4096
+# Rows of one multi-target fit. Fewer rows are halved where each half has at least so
+# many values, so that a second worker finds something to do.
+_BLOCK_ROWS, _FEWEST_BLOCKS, _WORTH_A_BLOCK = 32, 2, 4096
 # SHAP's own bars appear only after this many seconds.
 _BAR_DELAY = 10
 

@@ -1,6 +1,6 @@
 """Error per model call: the adaptive fit beside its peers on enumerated games.
 
-    HARMONICA_GAMES=path/to/games python tests/benchmarks/test_bench_fidelity.py [--full]
+    python tests/benchmarks/test_bench_fidelity.py --games path/to/games [--full]
 
 A folder of games holds ``*.npz`` files with ``values (n_games, 2**n)``, bit i of the
 column = feature i is kept. Prints, for the true error over all masks,
