@@ -107,6 +107,35 @@ def test_weights_behind_functions_are_seen():
         np.testing.assert_allclose(after[0] / 2, before, rtol=1e-4)
 
 
+def test_weights_in_containers_and_hooks_are_seen():
+    inner, held = mlp(4), {"scale": torch.ones(())}
+
+    def double():
+        held["scale"] *= 2
+
+    def hook():
+        inner[2].register_forward_hook(lambda module, inputs, output: 3 * output)
+
+    for forward, change in (
+        (lambda x: [inner][0](x) * held["scale"], double),
+        (inner, hook),
+    ):
+        method = Harmonica(forward)
+        before = method.explain(X)[0].shapley_values()
+        change()
+        assert not np.allclose(method.attribute(X)[0], before)
+
+
+def test_weights_made_in_inference_mode():
+    with torch.inference_mode():
+        model = torch.nn.Linear(4, 1)
+    method = Harmonica(model)
+    (surrogate, *_) = method.explain(X)
+    np.testing.assert_allclose(
+        method.attribute(X)[0], surrogate.shapley_values(), rtol=1e-5
+    )
+
+
 def test_arguments_that_can_not_be_compared_are_evaluated_anew():
     calls = []
 
