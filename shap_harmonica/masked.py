@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ import pandas as pd
 import shap
 
 from harmonica_core._types import Floats, Masks, Values
+from shap_harmonica.calls import call_size_of
 from shap_harmonica.groups import feature_of_columns, patches
 from shap_harmonica.links import Link, apply_link
 from shap_harmonica.models import Model, as_rows
@@ -37,6 +40,7 @@ class MaskedRow:
         self, model: Model, masker: Any, link: Link, args: tuple[Any, ...], groups: Any
     ) -> None:
         self.model, self.masker, self.link, self.args = model, masker, link, args
+        self.call_size = call_size_of(masker)
         self.shapes = mask_shapes(masker, args)
         self.n_columns = int(sum(np.prod(shape) for shape in self.shapes))
         if groups is None and getattr(masker, "image_data", False):
@@ -79,10 +83,9 @@ class MaskedRow:
         for mask in masks:
             batch.append(self._masked(varying, mask))
             if len(batch) >= self._batch_masks(batch[0], batch_size):
-                averages.append(self._averages(batch))
+                averages.extend(self._in_calls(batch))
                 batch = []
-        if batch:
-            averages.append(self._averages(batch))
+        averages.extend(self._in_calls(batch))
         return apply_link(self.link, np.concatenate(averages))
 
     def _masked(self, varying: np.ndarray, mask: np.ndarray) -> tuple[Any, ...]:
@@ -102,14 +105,35 @@ class MaskedRow:
         size = max(1, getattr(first[0], "nbytes", 1))
         return int(np.clip(_CALL_BYTES // size, 1, max(1, _CALL_INPUTS // n_rows)))
 
-    def _averages(self, batch: list[tuple[Any, ...]]) -> Floats:
-        """Call the model once and average the rows of each mask: (p,) or (p, K)."""
+    def _in_calls(self, batch: list[tuple[Any, ...]]) -> Iterator[Floats]:
+        """Averages of a batch of masks: one call, or several where memory is short."""
+        while batch:
+            n_rows = sum(len(masked[0]) for masked in batch)
+            found = self.call_size.run(partial(self._first_averages, batch), n_rows)
+            yield found
+            batch = batch[len(found) :]
+
+    def _first_averages(self, batch: list[tuple[Any, ...]], size: int) -> Floats:
+        """Averages of as many masks as fit into ``size`` rows: (p,) or (p, K)."""
+        ends = np.cumsum([len(masked[0]) for masked in batch])
+        batch = batch[: max(1, int(np.searchsorted(ends, size, side="right")))]
         counts = [len(masked[0]) for masked in batch]
         joined = [_join(parts) for parts in zip(*batch, strict=True)]
-        output = as_rows(self.model(*joined), sum(counts))
+        output = self._outputs(joined, sum(counts), size)
         starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
         sums = np.add.reduceat(output, starts, axis=0)
         return np.asarray((sums.T / counts).T)
+
+    def _outputs(self, joined: list[Any], n_rows: int, size: int) -> Floats:
+        """Outputs of all rows; those of one mask can be more than a call may have."""
+        if n_rows <= size or any(len(argument) != n_rows for argument in joined):
+            return as_rows(self.model(*joined), n_rows)
+        outputs = []
+        for start in range(0, n_rows, size):
+            part = slice(start, min(n_rows, start + size))
+            raw = self.model(*[_take(argument, part) for argument in joined])
+            outputs.append(as_rows(raw, part.stop - part.start))
+        return np.concatenate(outputs)
 
 
 def mask_shapes(masker: Any, args: tuple[Any, ...]) -> list[tuple[int, ...]]:
@@ -138,3 +162,7 @@ def _join(parts: tuple[Any, ...]) -> Any:
     if isinstance(parts[0], pd.DataFrame):
         return pd.concat(parts, ignore_index=True)
     return np.concatenate([np.asarray(part) for part in parts])
+
+
+def _take(argument: Any, part: slice) -> Any:
+    return argument.iloc[part] if hasattr(argument, "iloc") else argument[part]

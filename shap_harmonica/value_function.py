@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pandas as pd
 from harmonica_core._types import Floats, Masks, Values
 from shap_harmonica import inputs as kinds
 from shap_harmonica.background import Background
+from shap_harmonica.calls import CallSize
 from shap_harmonica.groups import feature_of_columns
 from shap_harmonica.inputs import Inputs
 from shap_harmonica.links import Link, apply_link
@@ -49,6 +51,7 @@ class Table:
     ) -> None:
         self.model, self.background, self.link = model, background, link
         self.column_feature = _column_feature(background, groups)
+        self.call_size = CallSize()
         self.form: str | None = None
         self._expected: Any = None
 
@@ -69,12 +72,13 @@ class Table:
             return self._expected
         nothing = np.zeros((1, self.background.n_columns), dtype=bool)
         first = np.zeros(1, dtype=int)
-        n_rows = call_rows(self, batch_size)
+        n_rows = min(call_rows(self, batch_size), len(self.background.weights))
         errors: list[Exception] = []
         for form, strict in self._attempts(rows):
             bound = _FORMS[form](self.background, _head(self.background.rows, rows))
+            average = partial(self._average, bound, nothing, first, strict)
             try:
-                mean = self._average(bound, nothing, first, n_rows, strict)[0]
+                mean = self.call_size.run(average, n_rows)[0]
             except Exception as error:
                 errors.append(error)
                 continue
@@ -131,41 +135,53 @@ class Table:
             Features that each column of ``masks`` stands for; all others are kept.
         masks : bool (m, v)
         batch_size : int
-            Model rows per call.
+            Model rows per call; fewer where that many do not fit into memory.
         advance : callable
             Told the number of finished (row, mask) pairs.
         """
-        n_pairs = len(rows) * len(masks)
+        n_pairs, n_fill = len(rows) * len(masks), len(self.background.weights)
         averages: Any = None
-        for pairs in _chunks(n_pairs, batch_size // len(self.background.weights)):
-            which, mask = np.divmod(pairs, len(masks))
-            keep = np.ones((len(pairs), self.n_features), dtype=bool)
-            np.put_along_axis(keep, varying[which], masks[mask], axis=1)
-            if self.column_feature is not None:
-                keep = keep[:, self.column_feature]
-            found = self._average(bound, keep, rows[which], batch_size)
+        done = 0
+        while done < n_pairs:
+            left = range(done, n_pairs)
+            first = partial(self._first_pairs, bound, rows, varying, masks, left)
+            found = self.call_size.run(first, min(batch_size, len(left) * n_fill))
             if averages is None:
                 averages = np.empty((n_pairs, *found.shape[1:]))
-            averages[pairs] = found
-            advance(len(pairs))
+            averages[done : done + len(found)] = found
+            advance(len(found))
+            done += len(found)
         linked = apply_link(self.link, averages)
         return np.swapaxes(
             linked.reshape(len(rows), len(masks), *linked.shape[1:]), 0, 1
         )
 
-    def _average(
+    def _first_pairs(
         self,
         bound: Inputs,
-        keep: Masks,
         rows: np.ndarray,
-        batch_size: int,
-        strict: bool = False,
+        varying: np.ndarray,
+        masks: Masks,
+        left: range,
+        size: int,
+    ) -> Floats:
+        """Averages of the first of the (row, mask) pairs left, within ``size`` rows."""
+        pairs = np.array(left[: max(1, size // len(self.background.weights))])
+        which, mask = np.divmod(pairs, len(masks))
+        keep = np.ones((len(pairs), self.n_features), dtype=bool)
+        np.put_along_axis(keep, varying[which], masks[mask], axis=1)
+        if self.column_feature is not None:
+            keep = keep[:, self.column_feature]
+        return self._average(bound, keep, rows[which], False, size)
+
+    def _average(
+        self, bound: Inputs, keep: Masks, rows: np.ndarray, strict: bool, size: int
     ) -> Floats:
         """Weighted average over the background for each mask: (p,) or (p, K)."""
         total: Any = 0.0
         weights = self.background.weights
-        for start in range(0, len(weights), batch_size):
-            part = slice(start, start + batch_size)
+        for start in range(0, len(weights), size):
+            part = slice(start, start + size)
             data = bound.build(keep, rows, part)
             raw = call_strictly(self.model, data) if strict else self.model(data)
             output = as_rows(raw, data.shape[0])
@@ -186,12 +202,6 @@ def _column_feature(background: Background, groups: Any) -> np.ndarray | None:
     for feature, columns in enumerate(background.groups):
         out[columns] = feature
     return out
-
-
-def _chunks(n: int, size: int) -> Iterator[np.ndarray]:
-    size = max(1, size)
-    for start in range(0, n, size):
-        yield np.arange(start, min(n, start + size))
 
 
 def _head(background: Any, rows: Any) -> Any:

@@ -253,3 +253,92 @@ def test_boosted_trees(package):
     explanation = HarmonicaExplainer(trees.predict, X[:2])(X)
     total = explanation.base_values + explanation.values.sum(axis=1)
     np.testing.assert_allclose(total, trees.predict(X), atol=1e-6)
+
+
+class SmallMemory:
+    """A model that raises above so many rows, and remembers how it was called."""
+
+    def __init__(self, function, most, error=MemoryError):
+        self.function, self.most, self.error = function, most, error
+        self.fitted, self.failed = [], []
+
+    def __call__(self, *inputs):
+        n_rows = len(inputs[0])
+        (self.fitted if n_rows <= self.most else self.failed).append(n_rows)
+        if n_rows > self.most:
+            raise self.error("CUDA out of memory")
+        return self.function(*inputs)
+
+
+@pytest.mark.parametrize("most", [64, 7, 1])  # below 20: the background is cut too
+@pytest.mark.parametrize("error", [MemoryError, RuntimeError])
+def test_calls_that_do_not_fit_into_memory_are_halved(most, error):
+    table = np.random.default_rng(1).normal(size=(20, 6))
+    options = {"nsamples": 50, "silent": True}
+    expected = HarmonicaExplainer(model, table).shap_values(table[:2], **options)
+    small = SmallMemory(model, most, error)
+    explainer = HarmonicaExplainer(small, table)
+    found = explainer.shap_values(table[:2], **options)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13)
+    small.failed.clear()
+    explainer.shap_values(table[:3], **options)
+    assert small.failed == []  # what fits is known by now
+
+
+def test_frames_that_do_not_fit_into_memory_are_halved():
+    frame, pipeline = mixed_table()
+    expected = HarmonicaExplainer(pipeline.predict_proba, frame[:8])(frame)
+    small = SmallMemory(pipeline.predict_proba, 5)
+    found = HarmonicaExplainer(small, frame[:8])(frame)
+    np.testing.assert_allclose(found.values, expected.values, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("most", [5, 2])  # of three rows a mask
+def test_masked_inputs_that_do_not_fit_into_memory_are_halved(most):
+    class Doubling(shap.maskers.Independent):
+        def __call__(self, mask, x):
+            return (np.where(mask, x, 2 * self.data),)
+
+    expected = HarmonicaExplainer(model, Doubling(X[:3]))(X)
+    small = SmallMemory(model, most)
+    explainer = HarmonicaExplainer(small, Doubling(X[:3]))
+    np.testing.assert_allclose(explainer(X).values, expected.values, atol=1e-13)
+    assert len(small.failed) <= 6  # learnt by the first row, known to the others
+    small.failed.clear()
+    explainer(X)
+    assert small.failed == []
+
+
+def test_texts_and_several_arguments_that_do_not_fit_are_halved():
+    classifier, masker = text_classifier(), shap.maskers.Text(r"\W+")
+    expected = HarmonicaExplainer(classifier.predict_proba, masker)(TEXTS[:2])
+    small = SmallMemory(classifier.predict_proba, 3)
+    found = HarmonicaExplainer(small, masker)(TEXTS[:2])
+    for k in range(2):
+        np.testing.assert_allclose(found[k].values, expected[k].values, atol=1e-13)
+
+    def loss(x, y):
+        return (model(x) - np.asarray(y, dtype=float)) ** 2
+
+    both = shap.maskers.Composite(shap.maskers.Independent(X[:4]), shap.maskers.Fixed())
+    expected = HarmonicaExplainer(loss, both)(X, np.arange(6.0))
+    found = HarmonicaExplainer(SmallMemory(loss, 3), both)(X, np.arange(6.0))
+    np.testing.assert_allclose(found.values, expected.values, atol=1e-13)
+
+
+@pytest.mark.parametrize("masker", [X[:3], lambda mask, x: (x * mask).reshape(1, -1)])
+def test_one_row_that_does_not_fit_is_the_models_error(masker):
+    with pytest.raises(MemoryError, match="CUDA"):
+        HarmonicaExplainer(SmallMemory(model, 0), masker)(X)
+
+
+def test_maskers_that_can_not_be_hashed():
+    class Plain:
+        __hash__ = None
+
+        def __call__(self, mask, x):
+            return (x * mask).reshape(1, -1)
+
+    expected = HarmonicaExplainer(model, np.zeros((1, 4)))(X)
+    found = HarmonicaExplainer(SmallMemory(model, 3), Plain())(X)
+    np.testing.assert_allclose(found.values, expected.values, atol=1e-9)
