@@ -226,7 +226,7 @@ class HarmonicaExplainer(shap.Explainer):
                 self.batch_size if batch_size is None else batch_size
             ),
             outputs=outputs,
-            output_names=self.output_names,
+            output_names=self._output_names(),
             n_jobs=self.n_jobs,
             silent=silent,
             title=f"{type(self).__name__}",
@@ -368,13 +368,19 @@ class HarmonicaExplainer(shap.Explainer):
             shown,
             table.expected_value(),
             names,
-            self.output_names,
+            self._output_names(),
             index=check_index(self.index),
             interaction_index=cube,
             feature_of=None if self.groups is None else table.column_feature,
             with_main_effects=main_effects,
         )
         return found, explanation
+
+    def _output_names(self) -> Any:
+        """Those given, or the model's own."""
+        if self.output_names is not None:
+            return self.output_names
+        return getattr(self.model, "output_names", None)
 
     def _explain_masked(
         self, args: tuple[Any, ...], task: Task, cube: str | None
@@ -385,13 +391,12 @@ class HarmonicaExplainer(shap.Explainer):
             for row in masked_arguments(args)
         ]
         found = explain_masked(rows, task)
-        names = self.output_names or getattr(self.model, "output_names", None)
         parts = explain_like_masker(
             found,
             rows,
             self.masker,
             self.feature_names,
-            names,
+            self._output_names(),
             index=check_index(self.index),
             interaction_index=cube,
         )

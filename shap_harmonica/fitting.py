@@ -96,7 +96,9 @@ class Harmonica(Method):
     def _fit(self, plan: Plan, values: Values) -> list[Any]:
         masks, n = plan.masks, plan.masks.shape[1]
         if _covers(n, len(masks)):
-            terms = "auto" if self.terms is None else self.terms
+            # With all masks known every term is, unless a small degree says less.
+            whole = self.terms is None and check_degree(self.degree) >= 3
+            terms = "auto" if whole else self.terms
             return self._fit_shared(masks, values, terms)
         if not self._shares_ridge(n, len(masks)):
             return self._fit_shared(masks, values, self.terms)

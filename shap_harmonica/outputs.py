@@ -54,8 +54,13 @@ def _apply(chain: Any, row: np.ndarray) -> np.ndarray:
 
 
 def _number(pick: Any, names: Any) -> int:
-    if not isinstance(pick, str):
+    if isinstance(pick, (int, np.integer)):
         return int(pick)
+    if not isinstance(pick, str):
+        raise ValueError(
+            f"outputs={pick!r}; needed output numbers, names, or a function of the "
+            "values such as shap.Explanation.argsort.flip[:2]"
+        )
     known = [] if names is None else list(names)
     if pick not in known:
         raise ValueError(f"output {pick!r} is unknown; output_names are {known}")

@@ -126,3 +126,27 @@ def test_progress_goes_to_stderr_only_when_asked_for(capsys):
     assert out == ""
     assert "Tea: 100%" in err
     assert "32/32" in err
+
+
+def test_changing_outputs_keep_what_was_paid():
+    def shrinking(masks):
+        return np.zeros((len(masks), 2 if masks.all() else 1))
+
+    masks = np.array([[True, True], [False, True]])
+    with pytest.raises(ValueError, match="same number of outputs") as caught:
+        evaluate(shrinking, masks, batch_size=1)
+    assert len(caught.value.evaluated) == 1
+
+
+def test_exceptions_without_room_pass_through():
+    class Tight(Exception):
+        def __setattr__(self, name, value):
+            if name == "evaluated":
+                raise AttributeError(name)
+            super().__setattr__(name, value)
+
+    def failing(masks):
+        raise Tight
+
+    with pytest.raises(Tight):
+        evaluate(failing, all_masks(2))

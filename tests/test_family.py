@@ -335,3 +335,51 @@ def test_bad_input():
     with pytest.raises(ValueError, match="not offered"):
         masks = all_masks(4)
         fit_constrained(masks, smooth(masks), masks[-1:], terms="auto")
+
+
+@pytest.mark.parametrize("name", FAMILY)
+@pytest.mark.parametrize("n_features", [1, 2, 30])
+@pytest.mark.parametrize("budget", [2, 3, 5])
+def test_the_smallest_budgets(name, n_features, budget):
+    method, options = FAMILY[name]
+    found = method(
+        lambda masks: masks.sum(axis=1) + 1.0, n_features, 1, budget, **options
+    )
+    assert found.n_evaluations <= budget
+    assert np.isfinite(float(found.error.standard_error))
+
+
+@pytest.mark.parametrize("name", FAMILY)
+def test_wrong_settings_cost_no_evaluation(name):
+    method, options = FAMILY[name]
+    calls = []
+
+    def function(masks):
+        calls.append(len(masks))
+        return masks.sum(axis=1)
+
+    for wrong in ({"degree": 0}, {"feature_names": ["a"]}):
+        with pytest.raises(ValueError, match="needed"):
+            method(function, 20, **(options | wrong))
+    assert not calls
+
+
+@pytest.mark.parametrize("name", ["anchor", "constrained", "low_degree"])
+def test_flaky_models_are_tried_again(name):
+    method, options = FAMILY[name]
+    calls = []
+
+    def flaky(masks):
+        calls.append(len(masks))
+        if len(calls) == 1:
+            raise ConnectionError
+        return masks.sum(axis=1)
+
+    assert method(flaky, 6, retries=1, **options).n_evaluations == 64
+
+
+@pytest.mark.parametrize("scale", [1e200, 1e-200])
+def test_low_degree_at_any_scale(scale):
+    one = low_degree(smooth, N, 2, 100)
+    other = low_degree(lambda masks: scale * smooth(masks), N, 2, 100)
+    np.testing.assert_allclose(other.coef / scale, one.coef, rtol=1e-9, atol=1e-15)

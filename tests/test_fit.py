@@ -332,3 +332,79 @@ def test_auto_alpha_on_real_games():
             ratios.append(error[0] / error[1])
     assert max(ratios) <= 1.02
     assert np.exp(np.mean(np.log(ratios))) <= 0.85
+
+
+def test_an_odd_function_is_explained_alike_at_any_scale():
+    rng = np.random.default_rng(0)
+    inner, outer = rng.normal(size=(12, 6)) / 12**0.5, rng.normal(size=6)
+
+    def odd(masks):
+        return np.tanh(signs(masks) @ inner) @ outer
+
+    one = fit_surrogate(odd, 12, 3, 300)
+    other = fit_surrogate(lambda masks: 1e-3 * odd(masks) + 1, 12, 3, 300)
+    masks = draw.all_masks(12)
+    assert one.terms == other.terms
+    np.testing.assert_allclose((other(masks) - 1) * 1e3, one(masks), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"degree": 0},
+        {"alpha": -1},
+        {"terms": [(0, 99)]},
+        {"terms": "foo"},
+        {"terms": 5},
+        {"feature_names": ["a"]},
+    ],
+)
+def test_wrong_settings_cost_no_evaluation(wrong):
+    calls = []
+
+    def function(masks):
+        calls.append(len(masks))
+        return f1(masks)
+
+    with pytest.raises(ValueError, match="needed|outside"):
+        fit_surrogate(function, 40, **wrong)
+    assert not calls
+
+
+def test_terms_from_a_generator_are_read_once():
+    found = fit_surrogate(f1, 8, budget=100, terms=((i,) for i in range(8)))
+    assert set(found.terms) == {(), (0,), (1,), (2,)}
+
+
+@pytest.mark.parametrize(("n", "radius"), [(1, 1), (3, 3), (11, 1)])
+def test_a_whole_ball_is_fitted_however_small(n, radius):
+    weights = np.arange(1.0, n + 1)
+
+    def linear(masks):
+        return masks @ weights
+
+    found = fit_surrogate(linear, n, radius=radius, terms=None)
+    ball = draw.ball(n, radius)
+    np.testing.assert_allclose(found(ball), linear(ball), atol=1e-9)
+    assert found.error.exact
+    assert float(found.error.value) == pytest.approx(0, abs=1e-9)
+
+
+@pytest.mark.parametrize(("n", "radius"), [(8, 1), (12, 1), (14, 3), (1, 1)])
+def test_the_error_in_a_ball_is_true_with_ends(n, radius):
+    weights = np.arange(1.0, n + 1)
+
+    def curved(masks):
+        return np.sqrt(1 + masks @ weights)
+
+    found = fit_surrogate(curved, n, 2, radius=radius, ends=True, terms=None)
+    ball = draw.ball(n, radius)
+    true = np.sqrt(np.mean((found(ball) - curved(ball)) ** 2))
+    slack = 2 * float(found.error.standard_error) + 1e-9
+    assert abs(float(found.error.value) - true) <= slack
+
+
+@pytest.mark.parametrize("n", [3, 12, 30])
+def test_two_evaluations_are_the_two_ends(n):
+    found = fit_surrogate(f1, n, 2, 2, radius=2, ends=True, terms=None)
+    assert found.n_evaluations == 2

@@ -189,3 +189,11 @@ def test_registry_refuses_what_would_surprise():
         names.register("")
     with pytest.raises(TypeError, match="not a callable"):
         names.register("three")(3)
+
+
+def test_spectrum_distance_of_every_output():
+    def two(masks):
+        return np.stack([1.0 * masks[:, 0], 5.0 * masks[:, 1]], axis=1)
+
+    distance = metrics.spectrum_distance(two, lambda masks: 0 * two(masks), 2, 3)
+    np.testing.assert_allclose(distance.value, [0.5**0.5, 5 * 0.5**0.5])

@@ -364,3 +364,19 @@ def test_columns_in_another_order_are_refused():
     explainer = HarmonicaExplainer(lambda x: one_output(x.to_numpy()), background)
     with pytest.raises(ValueError, match="another order"):
         explainer(pd.DataFrame(X, columns=list("bacde")))
+
+
+@pytest.mark.parametrize("degree", [1, 2, 3])
+def test_a_small_degree_is_a_limit(degree):
+    explainer = HarmonicaExplainer(one_output, BACKGROUND, degree=degree)
+    explainer(X)
+    largest = max(map(len, explainer.surrogates[0].terms))
+    assert largest <= degree or degree == 3
+
+
+def test_the_model_names_its_outputs():
+    def model(x):
+        return three_outputs(x)
+
+    model.output_names = ["p", "q", "r"]
+    assert HarmonicaExplainer(model, BACKGROUND)(X).output_names == ["p", "q", "r"]

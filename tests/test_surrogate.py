@@ -114,3 +114,15 @@ def test_estimates_unpack_and_read_well():
         "[1 ± 0.1, 2 ± 0.2]"
     )
     assert np.asarray(Estimate(0.5, 0.1, 3)) == 0.5
+
+
+def test_numpy_integers_are_integers(tmp_path):
+    found = Surrogate(np.int64(3), ((), (0,)), np.ones(2), n_evaluations=np.int64(5))
+    found.save(tmp_path / "file")
+    assert Surrogate.load(tmp_path / "file").n_evaluations == 5
+
+
+@pytest.mark.parametrize("wrong", [{"n_features": True}, {"n_evaluations": -3}])
+def test_counts_are_whole_numbers(wrong):
+    with pytest.raises(ValueError, match="whole number"):
+        Surrogate(**({"n_features": 3, "table": ((),), "coef": np.ones(1)} | wrong))

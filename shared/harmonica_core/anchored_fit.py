@@ -109,6 +109,15 @@ def fit_constrained(
     readable = ReadableSet.of(terms, sample.n_features, check_degree(degree))
     if readable.grows:
         raise ValueError('terms="auto" is not offered for anchors that share a pull')
+    check_consistency(consistency)
+    few = len(sample.masks) < FEWEST_MASKS
+    if few and draw.rows_of_all(sample.masks) is None:  # a constant, for all anchors
+        return fit_anchored(
+            *(masks, values, anchors, degree, alpha),
+            terms=terms,
+            ends=ends,
+            n_uniform=n_uniform,
+        )
     table = readable.table()[1:]
     strength = check_alpha(alpha)
     l2 = check_consistency(consistency)

@@ -65,10 +65,10 @@ def stated_error(
         square = (square[0::2] + square[1::2]) / 2
     outside = square.mean(axis=0)
     # Rare large residuals: one more as large as the largest may have been missed.
-    spread = np.hypot(
-        square.std(axis=0, ddof=1) / np.sqrt(len(square)),
-        square.max(axis=0) / len(square),
-    )
+    spread = square.max(axis=0) / len(square)
+    if len(square) > 1:
+        usual = square.std(axis=0, ddof=1) / np.sqrt(len(square))
+        spread = np.hypot(usual, spread)
     least = _LEAST_DOUBT * np.sqrt(outside)
     doubt = least if doubt is None else np.maximum(doubt, least)
     spread = np.hypot(spread, 2 * np.sqrt(outside) * doubt)

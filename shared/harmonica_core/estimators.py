@@ -15,7 +15,7 @@ from harmonica_core.adaptive import AdaptiveFit, fit_adaptive
 from harmonica_core.error import CAUTION, stated_error
 from harmonica_core.estimate import Estimate
 from harmonica_core.lasso import SparseFit, fit_sparse
-from harmonica_core.masks import ball_size
+from harmonica_core.masks import ball_size, in_ball
 
 # Fewer masks than these support nothing but their mean: each fold of a
 # cross-validation needs a pair to be left out and a few to learn from.
@@ -157,6 +157,9 @@ def fit_sampled(
 ) -> Fit:
     """Fit C to sampled masks, and state the error from held-out predictions."""
     if len(masks) < FEWEST_MASKS:
+        inside = in_ball(masks, radius)
+        if radius is not None and inside.sum() == population(masks.shape[1], radius):
+            return _fit_small_ball(masks, values, readable, inside)
         return fit_constant(values)
     centre, spread, standard = _standardise(values, chosen=alpha is None)
     found: SparseFit | AdaptiveFit
@@ -171,11 +174,39 @@ def fit_sampled(
     coef[0] += centre
     held_out = found.held_out * spread + centre
     fitted = basis.predict(masks, table, coef)
-    share = len(masks) / population(masks.shape[1], radius)
     doubt = found.doubt * spread if isinstance(found, AdaptiveFit) else None
-    value, se = stated_error(masks, values, fitted, held_out, weights, share, doubt)
-    error = Estimate(value, CAUTION * se, len(masks))
+    known = masks, values, fitted, held_out
+    error = held_out_error(*known, radius, weights, doubt)
     return Fit(table, coef, found.alpha * spread, error, held_out)
+
+
+def held_out_error(
+    masks: Masks,
+    values: Floats,
+    fitted: Floats,
+    held_out: Floats,
+    radius: int | None,
+    weights: Floats | None = None,
+    doubt: Floats | None = None,
+) -> Estimate:
+    """Return the `stated_error` of a chosen fit, over the cube or the ball."""
+    share = len(masks) / population(masks.shape[1], radius)
+    value, se = stated_error(masks, values, fitted, held_out, weights, share, doubt)
+    exact = radius is not None and share >= 1
+    return Estimate(value, CAUTION * se, len(masks), exact)
+
+
+def _fit_small_ball(
+    masks: Masks, values: Floats, readable: ReadableSet, inside: NDArray[np.bool_]
+) -> Fit:
+    """Least squares of least norm on a whole ball, too small for a choice of alpha."""
+    table = readable.table()
+    design = basis.design(masks, table)
+    coef = np.linalg.lstsq(design, values, rcond=None)[0]
+    fitted = design @ coef
+    error = np.sqrt(((values - fitted)[inside] ** 2).mean(axis=0))
+    stated = Estimate(error, np.zeros_like(error), len(masks), exact=True)
+    return Fit(table, coef, np.zeros(values.shape[1]), stated, fitted)
 
 
 def _standardise(values: Floats, chosen: bool) -> tuple[Floats, Floats, Floats]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -181,7 +182,7 @@ def _evaluate_first(
     while True:
         rows = todo[: caller.allowed_size(size.size)]
         try:
-            found.store(rows, _call(caller, found, rows))
+            _call(caller, found, rows)
             return rows
         except Exception as error:
             if not is_out_of_memory(error) or not size.halve(len(rows)):
@@ -190,10 +191,10 @@ def _evaluate_first(
         release_memory()
 
 
-def _call(caller: Caller, found: _Collected, rows: Rows) -> Values:
+def _call(caller: Caller, found: _Collected, rows: Rows) -> None:
     batch = found.masks[rows]
     try:
-        return check_values(caller(batch), batch)
+        found.store(rows, check_values(caller(batch), batch))
     except OutOfTime:
         raise
     except BaseException as error:
@@ -202,7 +203,8 @@ def _call(caller: Caller, found: _Collected, rows: Rows) -> Values:
             f"(the first keeps features {np.flatnonzero(batch[0]).tolist()}); the "
             f"evaluations made so far are in `error.evaluated`: pass them on as known="
         )
-        error.evaluated = found.evaluated()  # type: ignore[attr-defined]
+        with contextlib.suppress(AttributeError, TypeError):  # some have fixed slots
+            error.evaluated = found.evaluated()  # type: ignore[attr-defined]
         raise
 
 

@@ -14,13 +14,25 @@ from typing import Any, Literal
 import numpy as np
 
 from harmonica_core import masks as draw
-from harmonica_core._types import Masks, ValueFunction
+from harmonica_core._types import Masks, ValueFunction, Values
 from harmonica_core.anchored import AnchoredSurrogate, draw_anchors
-from harmonica_core.anchored_fit import Fitter, fit_anchored, fit_constrained
+from harmonica_core.anchored_fit import (
+    Fitter,
+    check_consistency,
+    fit_anchored,
+    fit_constrained,
+)
 from harmonica_core.evaluate import check_value_function, evaluate
-from harmonica_core.fit import check_budget, draw_masks, fit_surrogate
+from harmonica_core.fit import (
+    check_budget,
+    check_degree,
+    check_settings,
+    draw_masks,
+    fit_surrogate,
+)
 from harmonica_core.low_degree_fit import fit_low_degree
-from harmonica_core.surrogate import Surrogate, check_feature_count
+from harmonica_core.resilience import CallPolicy
+from harmonica_core.surrogate import Surrogate, check_feature_count, check_names
 
 Budget = int | Literal["auto"]
 Alpha = float | Literal["auto"]
@@ -118,12 +130,14 @@ def harmonica_anchor(
         As in `fit_surrogate`.
     options
         ``feature_names``, ``output_names``, and for the evaluation ``batch_size``,
-        ``progress``, ``known``, ``cache``, ``cache_key``.
+        ``progress``, ``known``, ``cache``, ``cache_key``, ``retries``, ``rate_limit``
+        and ``timeout`` (which raises `EvaluationTimeout` with what was evaluated).
 
     Returns
     -------
     AnchoredSurrogate
     """
+    check_settings(check_feature_count(n_features), degree, alpha)
     fitter = partial(fit_anchored, degree=degree, alpha=alpha, ends=ends)
     return _anchored(
         fitter, value_function, n_features, budget, seed, anchors, **options
@@ -164,6 +178,8 @@ def harmonica_anchor_constrained(
     -------
     AnchoredSurrogate
     """
+    check_settings(check_feature_count(n_features), degree, alpha)
+    check_consistency(consistency)
     fitter = partial(
         fit_constrained, degree=degree, alpha=alpha, consistency=consistency, ends=ends
     )
@@ -192,10 +208,12 @@ def low_degree(
     ``centred=False`` is the published formula. Other parameters as in
     `harmonica_anchor`.
     """
+    check_degree(degree)
     masks = _checked_draw(
         value_function, n_features, budget, np.random.default_rng(seed)
     )
-    values = evaluate(value_function, masks, **options)
+    feature_names = check_names(feature_names, masks.shape[1], "feature_names")
+    values = _evaluate(value_function, masks, **options)
     found = fit_low_degree(masks, values, degree, centred=centred, ends=ends)
     return found.with_names(feature_names, output_names)
 
@@ -238,11 +256,25 @@ def _anchored(
     n_anchors = min(check_anchors(anchors), 1 << min(n_features, 30))
     rng = np.random.default_rng(seed)
     n_masks = check_budget(budget, n_features)
+    feature_names = check_names(feature_names, n_features, "feature_names")
     masks, n_uniform = anchor_masks(n_features, n_masks, n_anchors, rng)
     chosen = draw_anchors(n_features, n_anchors, rng)
-    values = evaluate(value_function, masks, **options)
+    values = _evaluate(value_function, masks, **options)
     found = fitter(masks, values, chosen, seed=rng, n_uniform=n_uniform)
     return found.with_names(feature_names, output_names)
+
+
+def _evaluate(
+    value_function: ValueFunction,
+    masks: Masks,
+    *,
+    retries: int = 0,
+    rate_limit: float | None = None,
+    timeout: float | None = None,
+    **options: Any,
+) -> Values:
+    policy = CallPolicy(retries, rate_limit=rate_limit, timeout=timeout)
+    return evaluate(value_function, masks, policy=policy, **options)
 
 
 def check_anchors(anchors: object) -> int:

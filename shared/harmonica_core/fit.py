@@ -16,13 +16,20 @@ from harmonica_core._types import Floats, Masks, ValueFunction, Values
 from harmonica_core.cache import CacheKey, ValueCache
 from harmonica_core.ends import through_ends
 from harmonica_core.estimate import Estimate
-from harmonica_core.estimators import Fit, ReadableSet, Terms, fit_exact, fit_sampled
+from harmonica_core.estimators import (
+    Fit,
+    ReadableSet,
+    Terms,
+    fit_exact,
+    fit_sampled,
+    held_out_error,
+)
 from harmonica_core.evaluate import Evaluated, check_value_function, check_values
 from harmonica_core.evaluate import evaluate as evaluate_masks
 from harmonica_core.plan import evaluate_plan
 from harmonica_core.resilience import BatchSize, CallPolicy
 from harmonica_core.scaling import fit_scaled
-from harmonica_core.surrogate import Surrogate, check_feature_count
+from harmonica_core.surrogate import Surrogate, check_feature_count, check_names
 
 # Share of masks near the input in an adaptive fit.
 _NEAR = 0.1
@@ -119,6 +126,8 @@ def fit_surrogate(
     check_value_function(value_function)
     n_features = check_feature_count(n_features)
     n_masks = check_budget(budget, n_features)
+    terms = check_settings(n_features, degree, alpha, terms)
+    feature_names = check_names(feature_names, n_features, "feature_names")
     rng = np.random.default_rng(seed)
     share = near_share(near, terms, radius)
     masks = draw_masks(n_features, n_masks, rng, radius=radius, near=share, ends=ends)
@@ -195,6 +204,27 @@ def fit_surrogates(
     )
 
 
+def check_settings(
+    n_features: int,
+    degree: int,
+    alpha: float | str,
+    terms: Terms = None,
+) -> Terms:
+    """Refuse what a fit would refuse, before anything is evaluated; return the terms.
+
+    Terms that can be read only once are returned as a list.
+    """
+    if terms is not None and not isinstance(terms, (str, Iterable)):
+        raise ValueError(
+            f'terms={terms!r}; needed "auto", None, or terms such as [(0,), (0, 1)]'
+        )
+    if terms is not None and not isinstance(terms, str):
+        terms = list(terms)
+    ReadableSet.of(terms, n_features, check_degree(degree))
+    check_alpha(alpha)
+    return terms
+
+
 def _check_functions(values: object, masks: Masks) -> Floats:
     """Return values ``(m, n_functions[, n_outputs])`` or say what is wrong."""
     array = np.asarray(values)
@@ -265,7 +295,7 @@ def draw_masks(
     if not ends:
         return draw.ball_masks(n_features, radius, budget, rng)
     both = draw.interleave_pairs(np.ones((1, n_features), dtype=bool))
-    inside = draw.ball_masks(n_features, radius, max(budget - 2, 1), rng)
+    inside = draw.ball_masks(n_features, radius, max(budget - 2, 0), rng)
     inside = inside[inside.any(axis=1)]  # all removed is there already
     return np.concatenate([both, inside])
 
@@ -324,7 +354,8 @@ def surrogates_of(
     one_output = values.ndim == 2
     columns = values.reshape(*values.shape[:2], -1)
     if ends:
-        fit = _through_evaluated_ends(fit, masks, columns.reshape(len(values), -1))
+        flat = columns.reshape(len(values), -1)
+        fit = _through_evaluated_ends(fit, masks, flat, radius)
     return _surrogates(fit, masks, columns, radius, one_output, max_degree)
 
 
@@ -366,7 +397,9 @@ def check_alpha(alpha: object) -> float | None:
     return float(alpha)
 
 
-def _through_evaluated_ends(fit: Fit, masks: Masks, values: Floats) -> Fit:
+def _through_evaluated_ends(
+    fit: Fit, masks: Masks, values: Floats, radius: int | None
+) -> Fit:
     full = np.flatnonzero(masks.all(axis=1))
     empty = np.flatnonzero(~masks.any(axis=1))
     if not len(full) or not len(empty):
@@ -378,6 +411,13 @@ def _through_evaluated_ends(fit: Fit, masks: Masks, values: Floats) -> Fit:
     table, coef = through_ends(
         fit.table, fit.coef, n_features, values[full[0]], values[empty[0]]
     )
+    inside = draw.in_ball(masks, radius)
+    if radius is not None and fit.held_out is not None and inside.any():
+        fitted = basis.predict(masks, table, coef)
+        held_out = fit.held_out + fitted - basis.predict(masks, fit.table, fit.coef)
+        known = masks[inside], values[inside], fitted[inside], held_out[inside]
+        error = held_out_error(*known, radius)
+        return replace(fit, table=table, coef=coef, error=error, held_out=held_out)
     # The change lies in V_C and f - g is orthogonal to V_C, so energies add up.
     added = coef - np.pad(fit.coef, ((0, len(coef) - len(fit.coef)), (0, 0)))
     value = np.hypot(fit.error.value, np.hypot.reduce(added, axis=0))

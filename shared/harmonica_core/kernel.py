@@ -37,6 +37,8 @@ _MIX_PULL = 0.02
 _FACTORS = (0.5, 4.0)
 # Steps on at most this many rows, then a few on all of them.
 _LEARNING_ROWS, _FIRST_STEPS, _STEPS, _LAST_STEPS = 256, 12, 15, 3
+# A part this much smaller than the whole is none.
+_ROUNDING = 1e-8
 # Solutions of a nearly singular system, each from the residual of the one before.
 _REFINEMENTS = 3
 # Entries of one block of parity columns.
@@ -140,7 +142,8 @@ def fit_interpolant(
         With one row of ``mix`` for each part.
     """
     spread = np.sqrt((targets**2).mean(axis=1))
-    live = spread > 0
+    # A part that is rounding beside the others would only disturb their rates.
+    live = spread > _ROUNDING * np.sqrt((spread**2).sum())
     scaled = targets[live] / spread[live, None]
     kept = tuple(p for p, on in zip(parities, live, strict=True) if on)
     if prior is None:

@@ -7,11 +7,11 @@ import numpy as np
 from harmonica_core import basis
 from harmonica_core import masks as draw
 from harmonica_core._types import Floats, Masks, Table, Values
-from harmonica_core.correlations import ParityDesign
 from harmonica_core.error import stated_error
 from harmonica_core.estimate import Estimate
 from harmonica_core.estimators import Fit, ReadableSet, fit_exact
 from harmonica_core.fit import check_degree, surrogate_of
+from harmonica_core.scaling import fit_scaled
 from harmonica_core.surrogate import Surrogate
 
 
@@ -46,17 +46,21 @@ def fit_low_degree(
     if rows is not None:
         fit = fit_exact(columns, rows, readable, None)
     else:
-        fit = _sample_means(masks, columns, readable.table(), centred)
+        table = readable.table()
+        fit = fit_scaled(
+            lambda scaled, _: _sample_means(masks, scaled, table, centred),
+            columns,
+            None,
+        )
     return surrogate_of(fit, masks, values, max_degree=readable.max_degree, ends=ends)
 
 
 def _sample_means(masks: Masks, values: Floats, table: Table, centred: bool) -> Fit:
     """Means of ``f chi_S``, and of ``chi_S`` alone: what a constant leaks."""
-    design = ParityDesign.of(masks, table)
     middle = values.mean(axis=0)
-    leak = design.correlations(np.ones(len(masks)))[:, None] / len(masks)
-    means = [design.correlations(column) for column in (values - middle).T]
-    coef = np.stack(means, axis=1) / len(masks)
+    weighted = np.column_stack([np.ones(len(masks)), values - middle])
+    means = basis.correlate(masks, table, weighted) / len(masks)
+    leak, coef = means[:, :1], means[:, 1:]
     coef += middle * ((basis.term_sizes(table) == 0)[:, None] if centred else leak)
     fitted = basis.predict(masks, table, coef)
     if centred:

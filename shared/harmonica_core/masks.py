@@ -307,6 +307,14 @@ def ball(n_features: int, radius: int, fewest: int = 1) -> Masks:
     return masks
 
 
+def in_ball(masks: Masks, radius: int | None) -> NDArray[np.bool_]:
+    """Whether 1 to ``radius`` features are removed; None: any mask at all."""
+    if radius is None:
+        return np.ones(len(masks), dtype=bool)
+    removed = (~masks).sum(axis=1)
+    return np.asarray((removed >= 1) & (removed <= radius))
+
+
 def ball_masks(
     n_features: int, radius: int, n_masks: int, rng: np.random.Generator
 ) -> Masks:

@@ -73,8 +73,8 @@ class Surrogate(Askable):
     evaluated: Evaluated | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.n_features, (int, np.integer)) or self.n_features < 0:
-            raise ValueError(f"n_features={self.n_features!r}; needed a whole number")
+        for what in ("n_features", "n_evaluations", "max_degree"):
+            object.__setattr__(self, what, _count(getattr(self, what), what))
         table = basis.check_table(self.table, self.n_features)
         given = np.asarray(self.coef)
         if given.dtype.kind not in "biuf":
@@ -92,17 +92,12 @@ class Surrogate(Askable):
         object.__setattr__(self, "table", table)
         object.__setattr__(self, "coef", coef)
         object.__setattr__(self, "max_degree", max(self.max_degree, self.degree))
-        self._check_names("feature_names", self.n_features)
-        self._check_names("output_names", self.n_outputs)
-
-    def _check_names(self, what: str, needed: int) -> None:
-        names = getattr(self, what)
-        if names is None:
-            return
-        names = tuple(str(name) for name in names)
-        if len(names) != needed:
-            raise ValueError(f"got {len(names)} {what}; needed {needed}")
-        object.__setattr__(self, what, names)
+        for what, needed in (
+            ("feature_names", self.n_features),
+            ("output_names", self.n_outputs),
+        ):
+            names = check_names(getattr(self, what), needed, what)
+            object.__setattr__(self, what, names)
 
     @property
     def n_outputs(self) -> int:
@@ -288,6 +283,26 @@ class Surrogate(Askable):
     def load(cls, path: str | os.PathLike[str]) -> Surrogate:
         """Read what `save` wrote; anything else is refused with a ValueError."""
         return cls(**storage.unpack(*storage.read(path, "surrogate")))
+
+
+def check_names(
+    names: Iterable[Any] | None, needed: int, what: str
+) -> tuple[str, ...] | None:
+    """Return names as a tuple of the right length, or None."""
+    if names is None:
+        return None
+    found = tuple(str(name) for name in names)
+    if len(found) != needed:
+        raise ValueError(f"got {len(found)} {what}; needed {needed}")
+    return found
+
+
+def _count(number: Any, what: str) -> int:
+    """Return a whole number >= 0."""
+    whole = isinstance(number, (int, np.integer)) and not isinstance(number, bool)
+    if not whole or number < 0:
+        raise ValueError(f"{what}={number!r}; needed a whole number >= 0")
+    return int(number)
 
 
 def check_feature_count(n_features: object) -> int:

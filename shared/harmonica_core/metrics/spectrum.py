@@ -56,7 +56,7 @@ def spectrum_distance(
     n_features = _common_width([g, h], n_features)
     first, second = _aligned([g, h], n_features)
     value = _norm(np.abs(first - second), norm, tolerance)
-    one_output = all(_is_flat(function) for function in (g, h))
+    one_output = len(value) == 1 and all(_is_flat(function) for function in (g, h))
     enumerated = (not isinstance(x, (Surrogate, Mapping)) for x in (g, h))
     return Estimate(
         float(value[0]) if one_output else value,
@@ -127,7 +127,7 @@ def _width(function: Any) -> int | None:
 
 
 def _is_flat(function: Any) -> bool:
-    """Whether a function has one output and no axis for it."""
+    """Whether a function has no axis for outputs, as far as it tells."""
     if isinstance(function, Surrogate):
         return function.coef.ndim == 1
     if isinstance(function, Mapping):
