@@ -11,7 +11,7 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -23,10 +23,11 @@ from harmonica_compare.masked_rows import ModelError, Task, explain_rows, load_m
 from harmonica_compare.streams import Source, write_part
 from harmonica_core import input_key
 from harmonica_core._types import Floats
-from harmonica_core.fit import check_budget
-from harmonica_core.parallel import iterate_parallel
+from harmonica_core.fit import check_budget, check_degree
+from harmonica_core.parallel import check_n_jobs, iterate_parallel
 
 _MANIFEST = "explain.json"
+_LEFTOVERS = ".part-*.tmp"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -92,6 +93,7 @@ class Job:
         """Check everything that can be checked before the first model call."""
         if args.chunk < 1 or args.batch < 1:
             raise ValueError("--chunk and --batch: needed at least 1 row")
+        _check_numbers(args)
         load_model(args.model)
         names = None if args.features is None else args.features.split(",")
         source = Source(args.data, names)
@@ -122,7 +124,7 @@ class Job:
         """Make the folder, or check that it is the one to go on with."""
         manifest = self.out / _MANIFEST
         wanted = self.settings()
-        if not self.out.exists() or (self.out.is_dir() and not any(self.out.iterdir())):
+        if self._nothing_in_it(wanted):
             self.out.mkdir(parents=True, exist_ok=True)
             manifest.write_text(json.dumps(wanted, indent=1) + "\n")
         elif not resume:
@@ -132,8 +134,19 @@ class Job:
             )
         else:
             _check_same(manifest, wanted)
-            for leftover in self.out.glob(".part-*.tmp"):
-                leftover.unlink(missing_ok=True)
+        for leftover in self.out.glob(_LEFTOVERS):
+            leftover.unlink(missing_ok=True)
+
+    def _nothing_in_it(self, wanted: dict[str, Any]) -> bool:
+        """Whether there is no folder yet, or one without a single explained row."""
+        if not self.out.exists():
+            return True
+        if not self.out.is_dir():
+            return False
+        manifest = self.out / _MANIFEST
+        leftovers = set(self.out.glob(_LEFTOVERS))
+        found = [path for path in self.out.iterdir() if path not in leftovers]
+        return not found or (found == [manifest] and _is_manifest(manifest, wanted))
 
     def part(self, start: int) -> Path:
         """Return the file for the chunk that starts with this row."""
@@ -158,7 +171,7 @@ class Job:
         ) as bar:
             task = self.task
             results = iterate_parallel(
-                lambda chunk: (chunk[0], explain_rows(task, chunk[1])),
+                lambda chunk: (chunk[0], explain_rows(task, chunk[1], chunk[0])),
                 self.missing(bar),
                 n_jobs,
             )
@@ -173,31 +186,57 @@ class Job:
 def _background(args: argparse.Namespace, source: Source) -> Floats:
     if args.background is None:
         return source.mean(max(args.chunk, 10_000))[None, :]
-    rows = [rows for _, rows in Source(args.background, source.features).chunks(10_000)]
-    if not rows:
-        raise ValueError(f"{args.background} has no rows")
-    return np.concatenate(rows)
+    background = Source(args.background, source.features)
+    return np.concatenate([rows for _, rows in background.chunks(10_000)])
+
+
+def _check_numbers(args: argparse.Namespace) -> None:
+    if args.seed < 0:
+        raise ValueError(f"--seed {args.seed}: needed a whole number, at least 0")
+    _check_option("--degree", args.degree, check_degree)
+    _check_option("--n-jobs", args.n_jobs, check_n_jobs)
+
+
+def _check_option(name: str, value: Any, check: Callable[[Any], Any]) -> Any:
+    """Return ``check(value)``; its complaint names the option."""
+    try:
+        return check(value)
+    except ValueError as error:
+        raise ValueError(f"{name} {value}: {error}") from None
 
 
 def _budget(text: str, n_features: int) -> int:
-    if text == "auto":
-        return check_budget("auto", n_features)
-    try:
-        return check_budget(int(text), n_features)
-    except ValueError as error:
-        raise ValueError(f"--budget {text}: {error}") from None
+    budget: Any = text
+    if text != "auto":
+        budget = _check_option("--budget", text, int)
+    return int(_check_option("--budget", budget, lambda b: check_budget(b, n_features)))
 
 
-def _check_same(manifest: Path, wanted: dict[str, Any]) -> None:
+def _read_manifest(manifest: Path) -> dict[str, Any]:
     try:
         found = json.loads(manifest.read_text())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ValueError(
             f"{manifest.parent} was not made by harmonica explain ({error}); nothing "
             "was changed: give --out another folder"
         ) from error
     if not isinstance(found, dict):
-        raise ValueError(f"{manifest} is damaged; give --out another folder")
+        raise ValueError(
+            f"{manifest} is damaged; nothing was changed: give --out another folder"
+        )
+    return found
+
+
+def _is_manifest(manifest: Path, wanted: dict[str, Any]) -> bool:
+    """Whether it is from an earlier run, of whatever settings."""
+    try:
+        return set(_read_manifest(manifest)) == set(wanted)
+    except ValueError:
+        return False
+
+
+def _check_same(manifest: Path, wanted: dict[str, Any]) -> None:
+    found = _read_manifest(manifest)
     other = [name for name in wanted if found.get(name) != wanted[name]]
     if other:
         name = other[0]

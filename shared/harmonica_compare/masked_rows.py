@@ -16,7 +16,7 @@ from harmonica_core import draw_masks, fit_surrogates
 from harmonica_core._types import Floats, Masks
 from harmonica_core.evaluate import evaluate
 from harmonica_core.parallel import row_chunks
-from harmonica_core.resilience import is_out_of_memory
+from harmonica_core.resilience import BatchSize, is_out_of_memory, release_memory
 
 
 class ModelError(Exception):
@@ -102,14 +102,25 @@ def load_model(spec: str) -> Callable[[Floats], Any]:
     return model
 
 
-def explain_rows(task: Task, rows: Floats) -> Explained:
-    """Explain ``rows (n_rows, n_features)`` with the same masks for all."""
+def explain_rows(task: Task, rows: Floats, first_row: int = 0) -> Explained:
+    """Explain ``rows (n_rows, n_features)`` with the same masks for all.
+
+    Parameters
+    ----------
+    task : Task
+    rows : float64 (n_rows, n_features)
+    first_row : int
+        Number of the first row in the data, for messages.
+    """
     n_features = rows.shape[1]
     rng = np.random.default_rng(task.seed)
     masks = draw_masks(n_features, task.budget, rng, ends=True)
     block = max(1, task.batch // len(task.background))
     values = np.concatenate(
-        [_values(task, rows[part], masks) for part in row_chunks(len(rows), block)],
+        [
+            _values(task, rows[part], masks, first_row + part.start)
+            for part in row_chunks(len(rows), block)
+        ],
         axis=1,
     )
     # One surrogate whose outputs are all rows' outputs: no loop over rows.
@@ -130,37 +141,82 @@ def explain_rows(task: Task, rows: Floats) -> Explained:
     )
 
 
-def _values(task: Task, rows: Floats, masks: Masks) -> Floats:
+def _values(task: Task, rows: Floats, masks: Masks, first_row: int) -> Floats:
     """Values ``(n_masks, n_rows, n_outputs)``: the model averaged over backgrounds."""
-    model = load_model(task.model)
     background = task.background
 
     def value_function(batch: Masks) -> Floats:
         inputs = np.where(
             batch[:, None, None, :], rows[None, :, None, :], background[None, None]
         )
-        outputs = _call(model, task.model, inputs.reshape(-1, rows.shape[1]))
-        shape = (len(batch), len(rows), len(background), -1)
-        return np.asarray(outputs.reshape(shape).mean(axis=2).reshape(len(batch), -1))
+        outputs = _outputs(task.model, inputs.reshape(-1, rows.shape[1]))
+        shaped = outputs.reshape(len(batch), len(rows), len(background), -1)
+        _check_finite(task.model, shaped, batch, first_row)
+        return np.asarray(shaped.mean(axis=2).reshape(len(batch), -1))
 
     batch_size = max(1, task.batch // (len(rows) * len(background)))
     values = evaluate(value_function, masks, batch_size=batch_size)
     return values.reshape(len(masks), len(rows), -1)
 
 
-def _call(model: Callable[[Floats], Any], spec: str, inputs: Floats) -> Floats:
-    try:
-        outputs = np.asarray(model(inputs))
-    except Exception as error:
-        if is_out_of_memory(error):  # `evaluate` tries a smaller batch
-            raise
+def _check_finite(spec: str, outputs: Floats, masks: Masks, first_row: int) -> None:
+    """Name the row and the mask of the first output that is no finite number.
+
+    ``outputs`` is (n_masks, n_rows, n_background, n_outputs).
+    """
+    bad = ~(np.abs(outputs) <= 1e300)  # as in `evaluate`, which knows of no rows
+    if bad.any():
+        mask, row, *rest = np.argwhere(bad)[0]
+        kept = np.flatnonzero(masks[mask]).tolist()
         raise ModelError(
-            f"--model {spec} raised {type(error).__name__}: {error}"
-        ) from error
-    if outputs.dtype.kind not in "biuf" or outputs.shape[:1] != (len(inputs),):
-        raise ModelError(
-            f"--model {spec} returned {outputs.dtype} {outputs.shape} for "
-            f"{len(inputs)} rows; needed numbers ({len(inputs)},) or "
-            f"({len(inputs)}, n_outputs)"
+            f"--model {spec} returned {outputs[mask, row][tuple(rest)]} for row "
+            f"{first_row + row} of the data (the first is row 0) with columns {kept} "
+            "kept and the others from the background; needed finite numbers up to "
+            "1e300: fix the row or the model, or give another --background"
         )
-    return outputs
+
+
+@cache
+def rows_that_fit(spec: str) -> BatchSize:
+    """Model rows per call, less where memory ran out before in this process."""
+    return BatchSize(sys.maxsize)
+
+
+def _outputs(spec: str, inputs: Floats) -> Floats:
+    """Outputs of all rows: in one call, or in several where memory is short."""
+    size = rows_that_fit(spec)
+    found: list[Floats] = []
+    done = 0
+    while done < len(inputs):
+        part = inputs[done : done + size.size]
+        outputs = _call(spec, part, size)
+        if outputs is not None:
+            found.append(outputs)
+            done += len(part)
+    return np.concatenate(found)
+
+
+def _call(spec: str, inputs: Floats, size: BatchSize) -> Floats | None:
+    """Call the model; None when memory ran out and ``size`` is smaller now."""
+    outputs: Any = None
+    try:
+        outputs = np.asarray(load_model(spec)(inputs))
+    except Exception as error:
+        if not is_out_of_memory(error) or not size.halve(len(inputs)):
+            raise ModelError(
+                f"--model {spec} raised {type(error).__name__}: {error}"
+            ) from error
+    if outputs is None:
+        release_memory()
+        return None
+    _check_outputs(spec, outputs, len(inputs))
+    return np.asarray(outputs)
+
+
+def _check_outputs(spec: str, outputs: np.ndarray, n_rows: int) -> None:
+    numbers = outputs.dtype.kind in "biuf" and outputs.size > 0
+    if not numbers or outputs.ndim not in (1, 2) or len(outputs) != n_rows:
+        raise ModelError(
+            f"--model {spec} returned {outputs.dtype} {outputs.shape} for {n_rows} "
+            f"rows; needed numbers ({n_rows},) or ({n_rows}, n_outputs)"
+        )

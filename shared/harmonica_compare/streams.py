@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,8 @@ class Source:
     ----------
     path : Path
     features : list of str, optional
-        Columns to read, in this order; None: all.
+        Columns to read, in this order; None: all. Spaces around a name that no column
+        has are left out.
     """
 
     def __init__(self, path: Path, features: list[str] | None = None) -> None:
@@ -32,12 +33,12 @@ class Source:
             raise ValueError(f"{path}: needed a file ending in {', '.join(READERS)}")
         self.path = path
         names = self._names()
-        missing = [name for name in features or [] if name not in names]
+        self.features = names if features is None else _stripped(features, names)
+        missing = [name or "''" for name in self.features if name not in names]
         if missing:
             raise ValueError(
                 f"{path} has no column {', '.join(missing)}; it has {', '.join(names)}"
             )
-        self.features = names if features is None else features
         twice = [name for name in self.features if self.features.count(name) > 1]
         if twice or not self.features:
             raise ValueError(
@@ -45,6 +46,8 @@ class Source:
                 if twice
                 else f"{path}: no columns; needed at least one feature"
             )
+        if self._is_empty():
+            raise ValueError(f"{path} has no rows; needed at least one")
 
     @property
     def _is_parquet(self) -> bool:
@@ -54,15 +57,19 @@ class Source:
         if self._is_parquet:
             return list(_parquet(self.path).schema_arrow.names)
         pandas = _pandas()
-        try:
+        with _readable(self.path):
             names = list(pandas.read_csv(self.path, nrows=0).columns)
             with suppress(pandas.errors.EmptyDataError):
                 row = pandas.read_csv(self.path, header=None, skiprows=1, nrows=1)
                 if row.shape[1] > len(names):  # pandas would take an index from it
                     raise ValueError("rows have more fields than the header")
-        except ValueError as error:  # pandas' own errors are ValueErrors too
-            raise ValueError(f"{self.path} can not be read: {error}") from error
         return names
+
+    def _is_empty(self) -> bool:
+        if self._is_parquet:
+            return not self.n_rows()
+        with _readable(self.path):
+            return not len(_pandas().read_csv(self.path, nrows=1))
 
     def n_rows(self) -> int | None:
         """Return the number of rows where the file says so (Parquet), else None."""
@@ -82,16 +89,17 @@ class Source:
     def _blocks(self, size: int) -> Iterator[Any]:
         if self._is_parquet:
             file = _parquet(self.path)
-            for batch in file.iter_batches(batch_size=size, columns=self.features):
-                yield batch.to_pandas()
+            with _readable(self.path):
+                for batch in file.iter_batches(batch_size=size, columns=self.features):
+                    yield batch.to_pandas()
             return
         pandas = _pandas()
-        try:
-            # All columns: with usecols, pandas drops surplus fields silently.
-            with pandas.read_csv(self.path, chunksize=size) as reader:
-                yield from reader
-        except ValueError as error:
-            raise ValueError(f"{self.path} can not be read: {error}") from error
+        # All columns: with usecols, pandas drops surplus fields silently.
+        with (
+            _readable(self.path),
+            pandas.read_csv(self.path, chunksize=size) as reader,
+        ):
+            yield from reader
 
     def _numbers(self, block: Any, first_row: int) -> Floats:
         block = block[self.features]
@@ -105,11 +113,12 @@ class Source:
         return np.asarray(block.to_numpy(dtype=np.float64))
 
     def mean(self, size: int) -> Floats:
-        """Return the mean of each column (missing values left out), in one pass."""
+        """Return the mean of each column's finite values, in one pass."""
         total, count = np.zeros(len(self.features)), np.zeros(len(self.features))
         for _, rows in self.chunks(size):
-            total += np.nansum(rows, axis=0)
-            count += np.isfinite(rows).sum(axis=0)
+            finite = np.isfinite(rows)
+            total += np.where(finite, rows, 0.0).sum(axis=0)
+            count += finite.sum(axis=0)
         return np.asarray(total / np.maximum(count, 1))
 
 
@@ -141,7 +150,18 @@ def _parquet(path: Path) -> Any:
         raise ValueError(
             'Parquet files need pyarrow: pip install "harmonica-xai[dask]"'
         ) from error
-    try:
+    with _readable(path):
         return pyarrow.parquet.ParquetFile(path)
-    except (OSError, pyarrow.ArrowException) as error:
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Say which file it is that can not be read: cut off, damaged, or no table."""
+    try:
+        yield
+    except Exception as error:  # ValueError, OSError, EOFError, zlib's, Arrow's
         raise ValueError(f"{path} can not be read: {error}") from error
+
+
+def _stripped(features: list[str], names: list[str]) -> list[str]:
+    return [name if name in names else name.strip() for name in features]
