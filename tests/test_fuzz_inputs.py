@@ -14,11 +14,14 @@ from hypothesis.extra import numpy as st_numpy
 
 from harmonica_core import (
     Surrogate,
+    auto_budget,
     draw_masks,
     fit_surrogate,
     fit_surrogates,
     from_attributions,
+    harmonica_anchor,
     input_key,
+    metrics,
 )
 from harmonica_core.masks import all_masks, mask_numbers
 
@@ -300,3 +303,27 @@ def test_odd_tensors_for_captum(rows, feature_mask, n_samples, per_eval):
     if found is not None:
         assert found.shape == rows.shape
         assert torch.isfinite(found).all()
+
+
+TWO = Surrogate(2, ((), (0,)), np.ones((2, 2)))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: metrics.spectrum_distance(None, TWO, 2),
+        lambda: metrics.spectrum_distance(TWO, TWO, 2, 1.5),
+        lambda: metrics.spectrum_distance(TWO, TWO, 2, tolerance=-1),
+        lambda: metrics.interpretation_error(TWO, TWO, 2, p="L0", threshold="a"),
+        lambda: metrics.inconsistency(TWO, None, 2),
+        lambda: TWO.output("0"),
+        lambda: harmonica_anchor(TWO, 2).output(1.5),
+        lambda: harmonica_anchor(TWO, 2).distances_to_mean(-1),
+        lambda: from_attributions([1.0, 2.0], 0.0, n_features=5),
+        lambda: auto_budget(-3),
+        lambda: draw_masks(30, 10, 0),
+    ],
+)
+def test_odd_arguments_get_a_clear_error(call):
+    with pytest.raises(ValueError, match="needed"):
+        call()

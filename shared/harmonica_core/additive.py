@@ -66,6 +66,11 @@ def from_attributions(
     else:
         array = _real(values, "values")
         table, scores = _read_array(array, np.shape(_given(base)))
+        if n_features not in (None, len(array)):
+            raise ValueError(
+                f"n_features={n_features}, but values of {len(array)} features; needed "
+                "one value for each feature, or {term: value}"
+            )
         n_features = len(array)
     found = _surrogate(n_features, table, scores, base, n_evaluations)
     return found.with_names(feature_names, output_names)

@@ -95,6 +95,19 @@ class AnchoredSurrogate(Askable):
     feature_names, output_names : tuple of str, optional
     evaluated : Evaluated, optional
         The masks and values it was fitted to.
+
+    Examples
+    --------
+    >>> near = Surrogate(2, ((), (0,)), np.array([1.0, 0.5]))
+    >>> far = Surrogate(2, ((), (1,)), np.array([0.0, 1.0]))
+    >>> g = AnchoredSurrogate([[True, True], [False, False]], (near, far))
+    >>> g([[True, True], [False, False]]), g.nearest([[False, False]])
+    (array([ 1.5, -1. ]), array([1]))
+    >>> g.shapley_values(), g.mean.spectrum[()]  # of `own`; of all parts' mean
+    (array([1., 0.]), 0.5)
+    >>> g.spectrum_distances()
+    array([[0. , 1.5],
+           [1.5, 0. ]])
     """
 
     anchors: Masks
@@ -232,6 +245,7 @@ class AnchoredSurrogate(Askable):
 
     def spectrum_distances(self, p: float = 2) -> Floats:
         """``D_p(g_i, g_j)`` between all parts: ``(k, k)`` or ``(k, k, n_outputs)``."""
+        p = _check_power(p)
         _, coef = common_terms(self.surrogates)
         gaps = [np.linalg.norm(coef - one, ord=p, axis=1) for one in coef]
         return self._squeeze(np.stack(gaps))
@@ -241,6 +255,7 @@ class AnchoredSurrogate(Askable):
 
         Their sum for p = 2 is ``D_total`` of the trade-off theorem.
         """
+        p = _check_power(p)
         _, coef = common_terms(self.surrogates)
         gap = np.linalg.norm(coef - coef.mean(axis=0), ord=p, axis=1)
         return self._squeeze(np.asarray(gap))
@@ -319,6 +334,8 @@ class AnchoredSurrogate(Askable):
         if not isinstance(header.get("parts"), list) or "anchors" not in arrays:
             raise ValueError(f"{os.fspath(path)!r} lacks its parts; it is damaged")
         packed = np.atleast_2d(arrays["anchors"])
+        if packed.dtype != np.uint8 or packed.shape[1] != -(-whole.n_features // 8):
+            raise ValueError(f"{os.fspath(path)!r} has odd anchors; it is damaged")
         return cls(
             anchors=np.unpackbits(packed, axis=1, count=whole.n_features).astype(bool),
             surrogates=tuple(
@@ -331,3 +348,11 @@ class AnchoredSurrogate(Askable):
             output_names=whole.output_names,
             evaluated=whole.evaluated,
         )
+
+
+def _check_power(p: object) -> float:
+    """Return p > 0, also infinite."""
+    number = isinstance(p, (int, float, np.number)) and not isinstance(p, bool)
+    if not number or not float(p) > 0:  # type: ignore[arg-type]
+        raise ValueError(f"p={p!r}; needed a number > 0 (numpy.inf: the largest)")
+    return float(p)  # type: ignore[arg-type]

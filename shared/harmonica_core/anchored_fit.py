@@ -48,7 +48,7 @@ def fit_anchored(
 ) -> AnchoredSurrogate:
     """Fit one LASSO per anchor to the masks nearest to it.
 
-    An anchor that received fewer than 10 masks takes the polynomial of all masks.
+    An anchor that received fewer than 12 masks takes the polynomial of all masks.
 
     Parameters
     ----------

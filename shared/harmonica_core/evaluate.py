@@ -36,6 +36,18 @@ class Evaluated:
     ----------
     masks : bool (m, n_features)
     values : float64 (m,) or (m, n_outputs)
+
+    Examples
+    --------
+    Carry on from what a first, smaller fit has paid for:
+
+    >>> from harmonica_core import fit_surrogate
+    >>> f = lambda masks: 1.0 * (masks[:, 0] & masks[:, 1])
+    >>> first = fit_surrogate(f, n_features=12, budget=100)
+    >>> again = lambda masks: print("evaluates", len(masks)) or f(masks)
+    >>> g = fit_surrogate(again, n_features=12, budget=100, known=first.evaluated)
+    >>> len(first.evaluated), g.n_evaluations
+    (100, 100)
     """
 
     masks: Masks

@@ -55,6 +55,13 @@ def harmonica(
 
     The same as `fit_surrogate` with ``terms=None``; it describes the parameters and
     the options. The published strength is ``alpha=0.01``.
+
+    Examples
+    --------
+    >>> f = lambda masks: 3.0 * masks[:, 0] + 2.0 * (masks[:, 1] & masks[:, 2])
+    >>> g = harmonica(f, n_features=20, budget=200)  # of 2**20 masks
+    >>> g.top_terms(4)
+    [(0,), (1,), (1, 2), (2,)]
     """
     options = {"terms": None, **options}
     return fit_surrogate(
@@ -84,6 +91,13 @@ def harmonica_local(
         means ``n_features``.
     value_function, n_features, degree, budget, alpha, seed, options
         As in `fit_surrogate`.
+
+    Examples
+    --------
+    >>> f = lambda masks: 1.0 * masks.all(axis=1) + masks[:, 0]
+    >>> g = harmonica_local(f, n_features=8, degree=1, radius=2)
+    >>> g.radius, g.n_evaluations  # 8 + 28 masks
+    (2, 36)
     """
     n_features = check_feature_count(n_features)
     if isinstance(radius, (int, np.integer)) and radius > n_features:
@@ -136,6 +150,14 @@ def harmonica_anchor(
     Returns
     -------
     AnchoredSurrogate
+
+    Examples
+    --------
+    >>> f = lambda masks: np.where(masks[:, 0], masks[:, 1], masks[:, 2])
+    >>> one = harmonica(f, n_features=5, degree=1)
+    >>> two = harmonica_anchor(f, n_features=5, degree=1, anchors=2)
+    >>> two.n_anchors, two.error < one.error
+    (2, True)
     """
     check_settings(check_feature_count(n_features), degree, alpha)
     fitter = partial(fit_anchored, degree=degree, alpha=alpha, ends=ends)
@@ -177,6 +199,13 @@ def harmonica_anchor_constrained(
     Returns
     -------
     AnchoredSurrogate
+
+    Examples
+    --------
+    >>> f = lambda masks: 1.0 * (masks.sum(axis=1) >= 2)
+    >>> for pull in (0, 0.1, 100):
+    ...     g = harmonica_anchor_constrained(f, 4, degree=1, consistency=pull)
+    ...     print(g.error, g.distances_to_mean().sum().round(3))
     """
     check_settings(check_feature_count(n_features), degree, alpha)
     check_consistency(consistency)
@@ -207,6 +236,12 @@ def low_degree(
     taken around its sample mean, so that a constant added to f changes nothing else;
     ``centred=False`` is the published formula. Other parameters as in
     `harmonica_anchor`.
+
+    Examples
+    --------
+    >>> f = lambda masks: 3.0 * masks[:, 0] + 2.0 * (masks[:, 1] & masks[:, 2])
+    >>> low_degree(f, n_features=4, degree=2).spectrum
+    {}
     """
     check_degree(degree)
     masks = _checked_draw(

@@ -188,6 +188,14 @@ def fit_surrogates(
     Returns
     -------
     list of Surrogate, one per function
+
+    Examples
+    --------
+    >>> masks = draw_masks(3, budget=8, rng=np.random.default_rng(0))
+    >>> first, second = masks[:, 0], masks[:, 1] & masks[:, 2]
+    >>> f, g = fit_surrogates(masks, np.stack([first, second], axis=1))
+    >>> f.shapley_values().round(6).tolist(), g.shapley_values().round(6).tolist()
+    ([1.0, 0.0, 0.0], [0.0, 0.5, 0.5])
     """
     masks = draw.check_masks(masks, np.shape(masks)[-1] if np.ndim(masks) else 0)
     values = _check_functions(values, masks)
@@ -251,7 +259,13 @@ def auto_budget(n_features: int) -> int:
     to 50 features; 5,000 at n = 200 and 21,000 at n = 1000, because the number of
     samples that a sparse fit needs grows with the logarithm of the number of terms
     and with the number of terms that matter.
+
+    Examples
+    --------
+    >>> [auto_budget(n) for n in (8, 20, 200)]
+    [256, 1400, 5000]
     """
+    n_features = check_feature_count(n_features)
     return min(1 << min(n_features, 30), 1000 + 20 * n_features)
 
 
@@ -286,7 +300,20 @@ def draw_masks(
     with (all kept, all removed), uniform but for a share ``near`` of them close to the
     input; with ``radius`` uniform on that ball, after the two ends if those are asked
     for.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> draw_masks(4, budget=6, rng=rng)[:2].astype(int).tolist()
+    [[1, 1, 1, 1], [0, 0, 0, 0]]
+    >>> draw_masks(4, budget=100, rng=rng).shape  # all of them
+    (16, 4)
     """
+    n_features = check_feature_count(n_features)
+    if not isinstance(rng, np.random.Generator):
+        raise ValueError(
+            f"rng={rng!r}; needed a generator, such as numpy.random.default_rng(0)"
+        )
     radius = draw.check_radius(radius, n_features)
     if radius is None:
         if n_features <= 30 and 1 << n_features <= budget:

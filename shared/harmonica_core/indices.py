@@ -18,6 +18,14 @@ FBII       Faith-Banzhaf: Moebius of the spectrum truncated at that order
 =========  ==========================================================================
 
 ``SV`` and ``BV`` are the Shapley and Banzhaf values: SII and BII of order 1.
+
+Examples
+--------
+>>> from harmonica_core import fit_surrogate, indices
+>>> f = lambda masks: masks[:, 0] + 2.0 * (masks[:, 0] & masks[:, 1])
+>>> g = fit_surrogate(f, n_features=2)
+>>> for name in ("SII", "STII", "Moebius"):
+...     print(name, indices.interactions(g, order=2, index=name))
 """
 
 from __future__ import annotations
@@ -57,6 +65,14 @@ class Interactions(dict[Term, Any]):
     index : str
     order : int
         Largest size it holds; sizes run from 1 to ``order``.
+
+    Examples
+    --------
+    >>> from harmonica_core import fit_surrogate
+    >>> f = lambda masks: 1.0 * (masks[:, 0] & masks[:, 1])
+    >>> found = fit_surrogate(f, n_features=3).interactions(order=2, index="Moebius")
+    >>> found, found[(0, 2)], found.index
+    ({(0, 1): 1.0}, 0.0, 'Moebius')
     """
 
     def __init__(
@@ -120,6 +136,15 @@ def interactions(
         zeros (reading one that is not there gives zero). A value is a float, or a row
         ``(n_outputs,)``. The base value is not in it: that is
         ``surrogate.base_value`` (see `index_base` for Faith-Banzhaf's own).
+
+    Examples
+    --------
+    >>> from harmonica_core import fit_surrogate
+    >>> g = fit_surrogate(lambda masks: masks.all(axis=1), n_features=3)
+    >>> interactions(g, order=2, index="BII")
+    {}
+    >>> interactions(g, order=3, index="Moebius")
+    {}
     """
     name = check_index(index)
     one = name in ("SV", "BV")
@@ -142,7 +167,15 @@ def interactions(
 
 
 def feature_values(surrogate: Surrogate, index: str = "SV", order: int = 1) -> Values:
-    """Size-1 entries of an index: dense ``(n_features,)`` or ``(.., n_outputs)``."""
+    """Size-1 entries of an index: dense ``(n_features,)`` or ``(.., n_outputs)``.
+
+    Examples
+    --------
+    >>> from harmonica_core import fit_surrogate
+    >>> g = fit_surrogate(lambda masks: masks.all(axis=1), n_features=3)
+    >>> feature_values(g, "BV").round(6).tolist()
+    [0.25, 0.25, 0.25]
+    """
     name = check_index(index)
     order = check_order(order, surrogate.max_degree)
     table, values = interaction_table(
@@ -165,6 +198,13 @@ def interaction_matrix(surrogate: Surrogate, index: str = "SII") -> Values:
     ----------
     index : {"SII", "STII", "FSII", "FBII", "BII", "k-SII", "Moebius"}
         SHAP's own convention is "SII".
+
+    Examples
+    --------
+    >>> from harmonica_core import fit_surrogate
+    >>> f = lambda masks: masks[:, 0] + 2.0 * (masks[:, 0] & masks[:, 1])
+    >>> interaction_matrix(fit_surrogate(f, n_features=2)).round(6).tolist()
+    [[1.0, 1.0], [1.0, 0.0]]
     """
     name = check_index(index)
     if name in ("SV", "BV"):
@@ -188,6 +228,13 @@ def index_base(surrogate: Surrogate, index: str, order: int) -> Floats:
 
     The base value g(all removed), except for Faith-Banzhaf, whose best fit of that
     order has an intercept of its own.
+
+    Examples
+    --------
+    >>> from harmonica_core import fit_surrogate
+    >>> g = fit_surrogate(lambda masks: masks.all(axis=1), n_features=2)
+    >>> index_base(g, "SII", order=1), index_base(g, "FBII", order=1)
+    (array([0.]), array([-0.25]))
     """
     sizes = basis.term_sizes(surrogate.table)
     held = sizes <= (order if check_index(index) == "FBII" else sizes.max(initial=0))
@@ -211,6 +258,13 @@ def interaction_table(
     table : int32 (n_interactions, <= order)
         By size, then in lexicographic order; zeros are left out.
     values : float64 (n_interactions, n_outputs)
+
+    Examples
+    --------
+    >>> table, coef = np.array([[0, -1], [0, 1]], dtype=np.int32), np.ones((2, 1))
+    >>> members, values = interaction_table(table, coef, "BII", order=2)
+    >>> members.tolist(), values.tolist()
+    ([[0, -1], [0, 1]], [[2.0], [4.0]])
     """
     degree = int(basis.term_sizes(table).max(initial=0))
     return superset_sums(table, coef, size_weights(check_index(index), order, degree))

@@ -73,6 +73,18 @@ class BatchSize:
 
     Pass one object to many fits (``batch_size=BatchSize(1024)``) and they all know
     what the first one found out.
+
+    Examples
+    --------
+    >>> from harmonica_core import fit_surrogate
+    >>> def f(masks):
+    ...     if len(masks) > 2:
+    ...         raise MemoryError
+    ...     return masks.sum(axis=1)
+    >>> size = BatchSize(1024)
+    >>> g = fit_surrogate(f, n_features=3, batch_size=size)
+    >>> size
+    BatchSize(2)
     """
 
     def __init__(self, size: int) -> None:

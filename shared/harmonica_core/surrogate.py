@@ -150,6 +150,14 @@ class Surrogate(Askable):
 
         ``phi_i = 2 * sum_{S contains i, |S| odd} a_S / |S|``; they sum to
         ``g(all kept) - g(all removed)``.
+
+        Examples
+        --------
+        >>> g = Surrogate(2, ((), (0,), (0, 1)), np.array([1.0, 0.5, 0.25]))
+        >>> g.shapley_values()
+        array([1., 0.])
+        >>> float(g.shapley_values().sum()) == g.full_value - g.base_value
+        True
         """
         sizes = basis.term_sizes(self.table)
         odd = np.flatnonzero(sizes % 2)
@@ -165,25 +173,60 @@ class Surrogate(Askable):
 
         See `harmonica_core.indices.interactions`: Moebius, BII, SII, k-SII, STII, FSII
         or FBII; zeros are left out and read as zero.
+
+        Examples
+        --------
+        >>> g = Surrogate(2, ((), (0,), (0, 1)), np.array([1.0, 0.5, 0.25]))
+        >>> g.interactions(order=2)
+        {(0,): 1.0, (0, 1): 1.0}
+        >>> g.interactions(order=2, index="Moebius")
+        {(0,): 0.5, (1,): -0.5, (0, 1): 1.0}
         """
         return indices.interactions(self, order, index)
 
     def interaction_matrix(self, index: str = "SII") -> Values:
-        """Return pairs in SHAP's layout: see `indices.interaction_matrix`."""
+        """Return pairs in SHAP's layout: see `indices.interaction_matrix`.
+
+        Examples
+        --------
+        >>> g = Surrogate(2, ((), (0,), (0, 1)), np.array([1.0, 0.5, 0.25]))
+        >>> g.interaction_matrix()
+        array([[ 0.5,  0.5],
+               [ 0.5, -0.5]])
+        """
         return indices.interaction_matrix(self, index)
 
     def to_shapiq(self, order: int = 2, index: str = "k-SII") -> Any:
-        """Return ``shapiq.InteractionValues``, for its network, force, upset plots."""
+        """Return ``shapiq.InteractionValues``, for its network, force, upset plots.
+
+        Examples
+        --------
+        >>> g = Surrogate(2, ((), (0,), (0, 1)), np.array([1.0, 0.5, 0.25]))
+        >>> found = g.to_shapiq(order=2, index="k-SII")
+        >>> float(found[(0, 1)]), found.index
+        (1.0, 'k-SII')
+        """
         from harmonica_core.shapiq_bridge import to_shapiq
 
         return to_shapiq(self, order, index)
 
     def output(self, k: int) -> Surrogate:
-        """Return the surrogate of output ``k`` alone."""
+        """Return the surrogate of output ``k`` alone.
+
+        Examples
+        --------
+        >>> coef = np.array([[1.0, 0.0], [0.5, 2.0]])
+        >>> g = Surrogate(2, ((0,), (1,)), coef, output_names=("cat", "dog"))
+        >>> dog = g.output(1)
+        >>> dog.output_names, dog.spectrum
+        (('dog',), {(1,): 2.0})
+        """
         if self.coef.ndim == 1:
             raise ValueError("this surrogate has one output already; call it directly")
-        if not 0 <= k < self.n_outputs:
-            raise ValueError(f"output {k}; needed 0 to {self.n_outputs - 1}")
+        if not isinstance(k, (int, np.integer)) or not 0 <= k < self.n_outputs:
+            raise ValueError(
+                f"output {k!r}; needed a whole number from 0 to {self.n_outputs - 1}"
+            )
         evaluated = self.evaluated and Evaluated(
             self.evaluated.masks, self.evaluated.values[:, k]
         )
@@ -209,7 +252,14 @@ class Surrogate(Askable):
         feature_names: Iterable[str] | None = None,
         output_names: Iterable[str] | None = None,
     ) -> Surrogate:
-        """Return a copy that carries names."""
+        """Return a copy that carries names.
+
+        Examples
+        --------
+        >>> g = Surrogate(2, ((0,), (0, 1)), np.array([0.5, 0.25]))
+        >>> g.with_names(["age", "income"]).term_name((0, 1))
+        'age × income'
+        """
         return replace(
             self,
             feature_names=None if feature_names is None else tuple(feature_names),
@@ -227,7 +277,14 @@ class Surrogate(Askable):
         return self.feature_names[i] if self.feature_names else f"x{i}"
 
     def top_terms(self, n: int = 10) -> list[Term]:
-        """Return the n terms of largest magnitude, the intercept left out."""
+        """Return the n terms of largest magnitude, the intercept left out.
+
+        Examples
+        --------
+        >>> g = Surrogate(3, ((), (0,), (1, 2)), np.array([9.0, 0.5, -2.0]))
+        >>> g.top_terms(1)
+        [(1, 2)]
+        """
         size = np.abs(self.coef_columns).max(axis=1, initial=0.0)
         order = np.argsort(-size, kind="stable")
         return [self.terms[row] for row in order if self.terms[row]][:n]
@@ -253,7 +310,16 @@ class Surrogate(Askable):
         return "\n".join(lines)
 
     def to_frame(self) -> Any:
-        """Return a pandas DataFrame: term, name, size, one column per output."""
+        """Return a pandas DataFrame: term, name, size, one column per output.
+
+        Examples
+        --------
+        >>> g = Surrogate(2, ((0,), (0, 1)), np.array([0.5, 0.25]))
+        >>> print(g.with_names(["age", "income"]).to_frame().to_string(index=False))
+          term         name  size  coef
+          (0,)          age     1  0.50
+        (0, 1) age × income     2  0.25
+        """
         try:
             import pandas as pd
         except ImportError as error:
@@ -276,7 +342,17 @@ class Surrogate(Askable):
         return frame
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to ``path`` (one .npz file, no pickle); an old file is replaced."""
+        """Write to ``path`` (one .npz file, no pickle); an old file is replaced.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> g = Surrogate(2, ((0,), (0, 1)), np.array([0.5, 0.25]))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     g.save(folder + "/g.npz")
+        ...     Surrogate.load(folder + "/g.npz").spectrum
+        {(0,): 0.5, (0, 1): 0.25}
+        """
         storage.write(path, "surrogate", *storage.pack(self))
 
     @classmethod

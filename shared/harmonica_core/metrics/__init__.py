@@ -13,6 +13,17 @@ is exact. Metrics are exact when the masks in question number at most
 
 A neighbourhood of radius r holds all masks with 1 to r features removed, each equally
 likely, so radius n is the cube without the full mask; None is the whole cube.
+
+Examples
+--------
+>>> from harmonica_core import fit_surrogate, from_attributions, metrics
+>>> f = lambda masks: 1.0 * (masks[:, 0] & masks[:, 1])
+>>> g = fit_surrogate(f, n_features=3)
+>>> metrics.interpretation_error(f, g, n_features=3)
+0 (exact)
+>>> additive = from_attributions(g.shapley_values(), g.base_value)
+>>> metrics.interpretation_error(f, additive, n_features=3)
+0.354 (exact)
 """
 
 from harmonica_core.metrics.curves import Curves, insertion_deletion

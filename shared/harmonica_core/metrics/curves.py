@@ -33,6 +33,13 @@ class Curves:
         Areas; for a good explanation the first is large and the second small.
     insertion_masks, deletion_masks : bool (n_orders, n_features + 1, n_features)
         The paths: one, or one per output where the scores differ by output.
+
+    Examples
+    --------
+    >>> f = lambda masks: masks @ np.array([0.0, 2.0, 1.0])
+    >>> curves = insertion_deletion(f, None, 3, attributions=[0, 2, 1])
+    >>> curves.deletion, curves.deletion_auc
+    (array([3., 1., 0., 0.]), 0.833 (exact))
     """
 
     insertion: Values

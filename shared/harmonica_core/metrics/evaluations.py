@@ -43,6 +43,14 @@ class Sampling(TypedDict, total=False):
         Draw from this generator instead of making one from ``seed``.
     batch_size : int
         Masks per call of f.
+
+    Examples
+    --------
+    >>> from harmonica_core.metrics import interpretation_error
+    >>> f, g = (lambda masks: 1.0 * masks[:, 0]), (lambda masks: 0.0 * masks[:, 0])
+    >>> how: Sampling = {"max_evaluations": 1000, "seed": 1}
+    >>> found = interpretation_error(f, g, n_features=30, p=1, **how)
+    >>> found.exact, found.n_evaluations
     """
 
     max_evaluations: int | None

@@ -27,6 +27,12 @@ def efficiency_gap(
     ----------
     f, g, n_features
         As for `interpretation_error`.
+
+    Examples
+    --------
+    >>> f = lambda masks: 1.0 * masks[:, 0] + masks[:, 1]
+    >>> efficiency_gap(f, lambda masks: 1.5 * masks[:, 0], n_features=2)
+    0.5 (exact)
     """
     n_features = check_feature_count(n_features)
     true = _values_of_input(f, n_features, "f")
@@ -58,6 +64,12 @@ def r_squared(
     ----------
     f, g, n_features, radius, **sampling
         As for `interpretation_error`.
+
+    Examples
+    --------
+    >>> f = lambda masks: 1.0 * masks[:, 0] + masks[:, 1]
+    >>> r_squared(f, lambda masks: masks[:, 0] + 0.5, n_features=2)
+    0.5 (exact)
     """
     known = evaluations_of(f, n_features, (radius,), sampling)
     parts = known.parts(radius)
@@ -90,6 +102,13 @@ def infidelity(
         As for `interpretation_error`.
     normalize : bool
         First scale the drops of g by the factor that fits best, as Captum does.
+
+    Examples
+    --------
+    >>> f = lambda masks: 1.0 * (masks[:, 0] & masks[:, 1])
+    >>> g = lambda masks: 0.5 * masks[:, 0] + 0.5 * masks[:, 1]
+    >>> infidelity(f, g, n_features=2)
+    0.125 (exact)
     """
     known = evaluations_of(f, n_features, (radius,), sampling)
     at_f = np.atleast_1d(_values_of_input(f, known.n_features, "f"))

@@ -96,6 +96,7 @@ def check_norm(p: Norm) -> float | Literal["L0"]:
 
 def check_threshold(threshold: float) -> float:
     """Return a finite threshold >= 0."""
-    if not np.isfinite(threshold) or threshold < 0:
-        raise ValueError(f"threshold={threshold}; needed a finite number >= 0")
+    number = isinstance(threshold, (int, float, np.number))
+    if not number or not 0 <= threshold < np.inf:
+        raise ValueError(f"threshold={threshold!r}; needed a finite number >= 0")
     return float(threshold)

@@ -87,6 +87,12 @@ def error_difference(
 
     The standard error is that of the difference: what moves both errors alike
     cancels. Arguments as for `interpretation_error`.
+
+    Examples
+    --------
+    >>> f = lambda masks: 1.0 * masks[:, 0] + masks[:, 1]
+    >>> g, h = (lambda m: 1.0 * m[:, 0] + 0.5), (lambda m: 1.0 * m[:, 0])
+    >>> error_difference(f, g, h, n_features=2)
     """
     norm, threshold = check_norm(p), check_threshold(threshold)
     known = evaluations_of(f, n_features, (radius,), sampling)

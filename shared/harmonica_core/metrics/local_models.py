@@ -11,7 +11,7 @@ outside of X_i, not renormalised. With it (and Parseval) the paper's trade-off h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
@@ -43,6 +43,13 @@ class Inconsistency(NamedTuple):
         Sum of the models' errors on their own regions.
     D_total : Estimate
         Sum of the models' distances from their mean.
+
+    Examples
+    --------
+    >>> f = lambda masks: 1.0 * (masks[:, 0] & masks[:, 1])
+    >>> local = [lambda masks: 0.0 * masks[:, 0], lambda masks: 1.0 * masks[:, 1]]
+    >>> found = inconsistency(f, local, 2, regions=lambda masks: masks[:, 0])
+    >>> found.log_k, found.D_total
     """
 
     log_k: Estimate
@@ -120,7 +127,12 @@ def _local_models(
         if regions is not None:
             raise ValueError("got regions, but an AnchoredSurrogate has its own")
         return list(models.surrogates), models.nearest
-    local = [models] if isinstance(models, Surrogate) else list(models)
+    if not callable(models) and not isinstance(models, Iterable):
+        raise ValueError(
+            f"models is {type(models).__name__}; needed an AnchoredSurrogate, one "
+            "surrogate or callable, or several of them with regions="
+        )
+    local = [models] if callable(models) else list(models)
     if not local:
         raise ValueError("got no models; needed at least one")
     if regions is None:

@@ -40,6 +40,13 @@ class Profile:
     ps : tuple of norms
     threshold : float
         For "L0".
+
+    Examples
+    --------
+    >>> f = lambda masks: 1.0 * (masks[:, 0] & masks[:, 1])
+    >>> guesses = {"half": lambda m: 0.5 * m[:, 0], "zero": lambda m: 0.0 * m[:, 0]}
+    >>> found = profile(f, guesses, n_features=3)
+    >>> found.error("half", radius=1), found.difference("half", "zero", radius=1)
     """
 
     evaluations: EvaluationSet

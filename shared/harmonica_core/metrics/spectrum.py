@@ -18,8 +18,14 @@ from harmonica_core.estimate import Estimate
 from harmonica_core.estimators import term_numbers
 from harmonica_core.evaluate import as_columns
 from harmonica_core.masks import all_masks
-from harmonica_core.metrics.inputs import Norm, check_norm, is_known, values_on
-from harmonica_core.surrogate import Surrogate
+from harmonica_core.metrics.inputs import (
+    Norm,
+    check_norm,
+    check_threshold,
+    is_known,
+    values_on,
+)
+from harmonica_core.surrogate import Surrogate, check_feature_count
 from harmonica_core.transform import spectrum_of_values
 
 # Features up to which a function without a spectrum is enumerated to find it.
@@ -53,6 +59,9 @@ def spectrum_distance(
     5.0
     """
     norm = check_norm(p)
+    check_threshold(tolerance)
+    if n_features is not None:
+        n_features = check_feature_count(n_features)
     n_features = _common_width([g, h], n_features)
     first, second = _aligned([g, h], n_features)
     value = _norm(np.abs(first - second), norm, tolerance)
@@ -123,6 +132,11 @@ def _width(function: Any) -> int | None:
         return int(function.n_features)
     if callable(function) or isinstance(function, Mapping):
         return None
+    if np.ndim(function) == 0:
+        raise ValueError(
+            f"got {function!r}; needed a surrogate, {{term: coef}}, the values of all "
+            "masks, or a callable on masks"
+        )
     return max(len(np.asarray(function)).bit_length() - 1, 0)
 
 

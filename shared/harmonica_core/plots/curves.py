@@ -34,6 +34,13 @@ def error_by_radius(
     Returns
     -------
     matplotlib Axes
+
+    Examples
+    --------
+    >>> lines = {"Harmonica": {1: 0.02, None: 0.1}, "additive": {1: 0.02, None: 0.3}}
+    >>> ax = error_by_radius(lines)
+    >>> [label.get_text() for label in ax.get_xticklabels()]
+    ['1', '∞']
     """
     if not errors or not all(errors.values()):
         raise ValueError("errors hold no method or no radius; needed at least one each")
@@ -80,6 +87,12 @@ def trade_off(
     Returns
     -------
     matplotlib Axes
+
+    Examples
+    --------
+    >>> ax = trade_off({"Harmonica-anchor": [(0.0, 0.3), (math.log(3), 0.1)]})
+    >>> ax.get_ylabel()
+    'interpretation error $I_2$'
     """
     if not curves or not all(curves.values()):
         raise ValueError("curves hold no points; needed at least one per curve")

@@ -40,6 +40,14 @@ def heatmap(
     Returns
     -------
     matplotlib Axes
+
+    Examples
+    --------
+    >>> from harmonica_core import fit_surrogate
+    >>> f = lambda masks: masks[:, 0] + 2.0 * (masks[:, 0] & masks[:, 1])
+    >>> g = fit_surrogate(f, 3, feature_names=["age", "income", "city"])
+    >>> [label.get_text() for label in heatmap(g).texts]
+    ['+2.0']
     """
     one: Any = one_output(surrogate, output)
     pairs = style.pairs_of(one, index)
@@ -124,6 +132,14 @@ def network(
     Returns
     -------
     matplotlib Axes
+
+    Examples
+    --------
+    >>> from harmonica_core import fit_surrogate
+    >>> f = lambda masks: masks[:, 0] + 2.0 * (masks[:, 0] & masks[:, 1])
+    >>> g = fit_surrogate(f, 3, feature_names=["age", "income", "city"])
+    >>> [label.get_text() for label in network(g).texts]
+    []
     """
     one: Any = one_output(surrogate, output)
     pairs = style.pairs_of(one, index)

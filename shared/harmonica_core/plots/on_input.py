@@ -48,6 +48,14 @@ def text(
     Returns
     -------
     matplotlib Axes
+
+    Examples
+    --------
+    >>> from harmonica_core import fit_surrogate
+    >>> f = lambda masks: masks[:, 1] * (1.0 - 2.0 * masks[:, 0])  # "not" turns "bad"
+    >>> ax = text(fit_surrogate(f, n_features=2), ["not", "bad"])
+    >>> [label.get_text() for label in ax.texts]
+    ['not', 'bad', '−2']
     """
     one: Any = one_output(surrogate, output)
     words = [style.shorten(word, 24) for word in style.names_of(one, tokens)]
@@ -194,6 +202,14 @@ def superpixels(
     Returns
     -------
     matplotlib Axes
+
+    Examples
+    --------
+    >>> from harmonica_core import fit_surrogate
+    >>> g = fit_surrogate(lambda masks: masks.all(axis=1), n_features=2)
+    >>> image, segments = np.ones((4, 4, 3)), np.repeat([[0, 0, 1, 1]], 4, axis=0)
+    >>> [label.get_text() for label in superpixels(g, image, segments).texts]
+    ['+1']
     """
     one: Any = one_output(surrogate, output)
     labels = segment_labels(segments, one.n_features)

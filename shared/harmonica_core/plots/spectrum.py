@@ -35,6 +35,14 @@ def spectrum(
     Returns
     -------
     matplotlib Axes
+
+    Examples
+    --------
+    >>> from harmonica_core import fit_surrogate
+    >>> f = lambda masks: masks[:, 0] + 2.0 * (masks[:, 0] & masks[:, 1])
+    >>> g = fit_surrogate(f, 3, feature_names=["age", "income", "city"])
+    >>> [label.get_text() for label in spectrum(g, n_terms=3).get_yticklabels()]
+    []
     """
     one: Any = one_output(surrogate, output)
     terms = one.top_terms(n_terms)
