@@ -26,6 +26,9 @@ Examples
 >>> g = fit_surrogate(f, n_features=2)
 >>> for name in ("SII", "STII", "Moebius"):
 ...     print(name, indices.interactions(g, order=2, index=name))
+SII {(0,): 2.0, (1,): 1.0, (0, 1): 2.0}
+STII {(0,): 1.0, (0, 1): 2.0}
+Moebius {(0,): 1.0, (0, 1): 2.0}
 """
 
 from __future__ import annotations
@@ -41,6 +44,16 @@ from harmonica_core.index_weights import size_weights
 
 if TYPE_CHECKING:
     from harmonica_core.surrogate import Surrogate
+
+__all__ = [
+    "INDICES",
+    "Interactions",
+    "feature_values",
+    "index_base",
+    "interaction_matrix",
+    "interaction_table",
+    "interactions",
+]
 
 INDICES = ("Moebius", "BII", "SII", "k-SII", "STII", "FSII", "FBII", "SV", "BV")
 
@@ -142,9 +155,9 @@ def interactions(
     >>> from harmonica_core import fit_surrogate
     >>> g = fit_surrogate(lambda masks: masks.all(axis=1), n_features=3)
     >>> interactions(g, order=2, index="BII")
-    {}
+    {(0,): 0.25, (1,): 0.25, (2,): 0.25, (0, 1): 0.5, (0, 2): 0.5, (1, 2): 0.5}
     >>> interactions(g, order=3, index="Moebius")
-    {}
+    {(0, 1, 2): 1.0}
     """
     name = check_index(index)
     one = name in ("SV", "BV")

@@ -51,6 +51,7 @@ class Sampling(TypedDict, total=False):
     >>> how: Sampling = {"max_evaluations": 1000, "seed": 1}
     >>> found = interpretation_error(f, g, n_features=30, p=1, **how)
     >>> found.exact, found.n_evaluations
+    (False, 1000)
     """
 
     max_evaluations: int | None

@@ -93,6 +93,7 @@ def error_difference(
     >>> f = lambda masks: 1.0 * masks[:, 0] + masks[:, 1]
     >>> g, h = (lambda m: 1.0 * m[:, 0] + 0.5), (lambda m: 1.0 * m[:, 0])
     >>> error_difference(f, g, h, n_features=2)
+    -0.207 (exact)
     """
     norm, threshold = check_norm(p), check_threshold(threshold)
     known = evaluations_of(f, n_features, (radius,), sampling)

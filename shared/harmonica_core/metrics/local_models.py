@@ -50,6 +50,7 @@ class Inconsistency(NamedTuple):
     >>> local = [lambda masks: 0.0 * masks[:, 0], lambda masks: 1.0 * masks[:, 1]]
     >>> found = inconsistency(f, local, 2, regions=lambda masks: masks[:, 0])
     >>> found.log_k, found.D_total
+    (0.693 (exact), 0.707 (exact))
     """
 
     log_k: Estimate

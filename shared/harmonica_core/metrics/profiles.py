@@ -47,6 +47,7 @@ class Profile:
     >>> guesses = {"half": lambda m: 0.5 * m[:, 0], "zero": lambda m: 0.0 * m[:, 0]}
     >>> found = profile(f, guesses, n_features=3)
     >>> found.error("half", radius=1), found.difference("half", "zero", radius=1)
+    (0.408 (exact), -0.169 (exact))
     """
 
     evaluations: EvaluationSet

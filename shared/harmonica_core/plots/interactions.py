@@ -139,7 +139,7 @@ def network(
     >>> f = lambda masks: masks[:, 0] + 2.0 * (masks[:, 0] & masks[:, 1])
     >>> g = fit_surrogate(f, 3, feature_names=["age", "income", "city"])
     >>> [label.get_text() for label in network(g).texts]
-    []
+    ['age', 'income', 'city']
     """
     one: Any = one_output(surrogate, output)
     pairs = style.pairs_of(one, index)

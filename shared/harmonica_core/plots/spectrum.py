@@ -42,7 +42,7 @@ def spectrum(
     >>> f = lambda masks: masks[:, 0] + 2.0 * (masks[:, 0] & masks[:, 1])
     >>> g = fit_surrogate(f, 3, feature_names=["age", "income", "city"])
     >>> [label.get_text() for label in spectrum(g, n_terms=3).get_yticklabels()]
-    []
+    ['age', 'income', 'age × income']
     """
     one: Any = one_output(surrogate, output)
     terms = one.top_terms(n_terms)
