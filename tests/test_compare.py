@@ -15,12 +15,67 @@ import pytest
 from harmonica_compare.cli import main
 from harmonica_compare.methods import METHODS
 from harmonica_compare.results import Cell, Results
-from harmonica_core import registry
+from harmonica_core import Estimate, plots, registry
 
-SCHEMA = {
-    "type": "object",
-    "required": ["format", "version", "settings", "versions", "cells", "complete"],
+NUMBER = (int, float)
+# A type, a tuple of types, a set of allowed values, [shape of every item],
+# {name: shape}, or {str: shape of every value}.
+CELL = {
+    "case": str,
+    "method": str,
+    "budget": int,
+    "seed": int,
+    "status": {"ok", "not applicable", "failed"},
+    "message": str,
+    "n_calls": int,
+    "seconds": NUMBER,
+    "numbers": {str: [NUMBER]},
 }
+SETTINGS = {
+    "task": {"tabular", "text", "image", "games", "custom"},
+    "methods": [str],
+    "budgets": [int],
+    "radii": [str],
+    "n_evaluations": int,
+    "seed": int,
+    "data": (str, type(None)),
+    "label": (str, type(None)),
+    "model": (str, type(None)),
+    "unit": {"word", "sentence"},
+    "superpixels": int,
+    "baseline": {"zero", "mean", "blur"},
+    "n_cases": int,
+}
+SCHEMA = {
+    "format": {"harmonica-compare"},
+    "version": {1},
+    "settings": SETTINGS,
+    "versions": {str: str},
+    "cells": [CELL],
+    "complete": bool,
+}
+
+
+def mismatches(content, shape, where="results"):
+    """Where the content has not the shape: a list of texts."""
+    if isinstance(shape, set):
+        return [] if content in shape else [f"{where}: {content!r}"]
+    if isinstance(shape, list):
+        if not isinstance(content, list):
+            return [f"{where}: {content!r} is no list"]
+        parts = [(part, shape[0], f"{where}[{k}]") for k, part in enumerate(content)]
+    elif isinstance(shape, dict):
+        if not isinstance(content, dict):
+            return [f"{where}: {content!r} is no object"]
+        shapes = dict.fromkeys(content, shape[str]) if str in shape else shape
+        if set(shapes) != set(content):
+            return [f"{where}: names {sorted(set(shapes) ^ set(content))}"]
+        parts = [(content[k], shapes[k], f"{where}.{k}") for k in content]
+    else:
+        # True is an int to isinstance, and none to whoever reads the file.
+        fits = isinstance(content, shape) and (shape is bool or content is not True)
+        return [] if fits and content == content else [f"{where}: {content!r}"]
+    return [line for part in parts for line in mismatches(*part)]
 
 
 @pytest.fixture
@@ -41,16 +96,33 @@ def compare(*args, out=None, jobs=1):
 def check_file(path):
     """The schema, and that every number comes with its standard error."""
     content = json.loads(path.read_text())
-    assert set(SCHEMA["required"]) <= set(content)
-    assert content["format"] == "harmonica-compare" and content["version"] == 1
-    assert set(content["settings"]) >= {"task", "methods", "budgets", "radii", "seed"}
+    assert mismatches(content, SCHEMA) == []
     assert "numpy" in content["versions"]
     for cell in content["cells"]:
-        assert cell["status"] in {"ok", "not applicable", "failed"}
         assert cell["n_calls"] <= cell["budget"]
         for value, standard_error in cell["numbers"].values():
             assert np.isfinite([value, standard_error]).all()
     return Results.load(path)
+
+
+def test_the_schema_check_finds_what_is_wrong(games, tmp_path):
+    out = tmp_path / "out"
+    args = ["--task", "games", "--data", games, "--cases", 1, "--budget", 20]
+    assert compare(*args, "--methods", "harmonica-2", "--radii", "1", out=out) == 0
+    good = json.loads((out / "results.json").read_text())
+    assert mismatches(good, SCHEMA) == []
+    cell = good["cells"][0]
+    for wrong in (
+        {**good, "complete": 1},
+        {**good, "version": 2},
+        {**good, "more": 1},
+        {**good, "cells": [{**cell, "budget": "20"}]},
+        {**good, "cells": [{**cell, "n_calls": True}]},
+        {**good, "cells": [{**cell, "seconds": float("nan")}]},
+        {**good, "cells": [{**cell, "numbers": {"L2@1": 0.5}}]},
+        {**good, "settings": {**good["settings"], "radii": [1]}},
+    ):
+        assert len(mismatches(wrong, SCHEMA)) == 1
 
 
 def test_games_with_every_method(games, tmp_path, capsys):
@@ -85,13 +157,14 @@ def test_budgets_are_enforced(games, tmp_path):
         value_function(np.ones((budget + 1, n_features), dtype=bool))
 
     try:
-        compare("--task", "games", "--data", games, "--methods", "greedy,lime", out=out)
+        args = ["--task", "games", "--data", games, "--budget", 20]
+        compare(*args, "--methods", "greedy,lime", out=out)
     finally:
         registry.methods.remove("greedy")
     cells = Results.load(out / "results.json").cells
     failed = [cell for cell in cells if cell.method == "greedy"]
     assert failed and all(c.status == "failed" for c in failed)
-    assert "asked for 501 of 500" in failed[0].message
+    assert "asked for 21 of 20" in failed[0].message
     # The failing method cost only its row.
     assert all(c.status == "ok" for c in cells if c.method == "lime")
 
@@ -156,6 +229,7 @@ def test_image(tmp_path):
     pixels = np.random.default_rng(0).integers(0, 255, (60, 80, 3), dtype=np.uint8)
     (tmp_path / "pictures").mkdir()
     Image.fromarray(pixels).save(tmp_path / "pictures" / "noise.png")
+    Image.fromarray(255 - pixels).save(tmp_path / "pictures" / "noise.jpg")
     out = tmp_path / "out"
     code = compare(
         *("--task", "image", "--data", tmp_path / "pictures", "--superpixels", 3),
@@ -166,6 +240,8 @@ def test_image(tmp_path):
     assert code == 0
     results = check_file(out / "results.json")
     assert {cell.status for cell in results.cells} == {"ok"}
+    # Two pictures, although they differ in their endings only.
+    assert {cell.case for cell in results.cells} == {"noise.png", "noise.jpg"}
 
 
 def test_custom_value_function(tmp_path, monkeypatch):
@@ -200,6 +276,222 @@ def test_custom_model_with_a_table(tmp_path, monkeypatch):
     assert code == 0
     cells = check_file(out / "results.json").cells
     assert [cell.case for cell in cells] == ["row 0", "row 1"]
+
+
+def test_custom_torch_module_has_gradients(tmp_path, monkeypatch):
+    (tmp_path / "network.py").write_text(
+        "import torch\n"
+        "class Product(torch.nn.Module):\n"
+        "    n_features = 3\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.drop = torch.nn.Dropout(0.5)\n"
+        "        self.scale = torch.nn.Parameter(torch.ones(1).double())\n"
+        "    def forward(self, x):\n"
+        "        y = self.drop(x[:, 0] * x[:, 1] + self.scale * x[:, 2])\n"
+        "        return torch.stack([y - 1e3, y], 1)\n"
+    )
+    (tmp_path / "rows.csv").write_text("a,b,c\n1,2,3\n-1,0,1\n0,1,-1\n")
+    monkeypatch.chdir(tmp_path)
+    out = tmp_path / "out"
+    code = compare(
+        *("--task", "custom", "--model", "network:Product", "--data", "rows.csv"),
+        *("--cases", 1, "--budget", 300, "--methods", "harmonica-2,ig,ih"),
+        out=out,
+    )
+    assert code == 0
+    cells = {cell.method: cell for cell in check_file(out / "results.json").cells}
+    assert {cell.status for cell in cells.values()} == {"ok"}
+    assert cells["harmonica-2"].numbers["L2@inf"][0] == pytest.approx(0, abs=1e-5)
+    # One product: gradients sum to the ends but miss the pair, Hessians do not.
+    for method in ("ig", "ih"):
+        gap = cells[method].numbers["efficiency_gap"][0]
+        assert gap == pytest.approx(0, abs=0.05)
+    errors = [cells[method].numbers["L2@inf"][0] for method in ("ih", "ig")]
+    assert errors[0] < errors[1]
+
+
+@pytest.mark.parametrize(
+    "values, args",
+    [
+        (np.arange(32.0) ** 2, ["--radii", "1,2", "--methods", "harmonica-2,lime"]),
+        (np.arange(32.0), ["--methods", "ig,ih"]),
+        (np.ones(32), ["--methods", "harmonica-2,harmonica-3,anchor-3,lime"]),
+    ],
+    ids=["no inf", "nothing applicable", "constant"],
+)
+def test_reports_without_some_figures(tmp_path, values, args):
+    np.savez(tmp_path / "game.npz", values=values[None])
+    out = tmp_path / "out"
+    task = ["--task", "games", "--data", tmp_path / "game.npz", "--budget", "10,20"]
+    assert compare(*task, *args, out=out) == 0
+    assert check_file(out / "results.json").complete
+    page = (out / "report.html").read_text()
+    assert page.endswith("</html>\n") and "Error against budget" not in page
+
+
+STOPS = """
+def loading():
+    raise KeyboardInterrupt
+def measuring():
+    def f(masks):
+        if len(masks) > 4: raise KeyboardInterrupt
+        return masks[:, 0] * 1.0
+    return f, 5
+"""
+
+
+def test_stopping_while_the_task_loads(tmp_path, monkeypatch, capsys):
+    (tmp_path / "stops_early.py").write_text(STOPS)
+    monkeypatch.chdir(tmp_path)
+    args = ["--task", "custom", "--model", "stops_early:loading"]
+    assert compare(*args, out=tmp_path / "out") == 130
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "stopped" in line
+    assert not (tmp_path / "out").exists()
+
+
+def test_stopping_before_the_first_cell_leaves_a_report(tmp_path, monkeypatch, capsys):
+    (tmp_path / "stops_late.py").write_text(STOPS)
+    monkeypatch.chdir(tmp_path)
+    out = tmp_path / "out"
+    args = ["--task", "custom", "--model", "stops_late:measuring"]
+    assert compare(*args, "--methods", "harmonica-2,lime", out=out) == 130
+    results = check_file(out / "results.json")
+    assert results.cells == () and not results.complete
+    assert "stopped before its end" in (out / "report.html").read_text()
+    assert "not run" in capsys.readouterr().out
+
+
+@pytest.fixture
+def registered():
+    """Names in the registries that are removed after the test."""
+    before = set(registry.methods), set(registry.metrics)
+    yield registry
+    for known, names in zip((registry.methods, registry.metrics), before, strict=True):
+        for name in set(known) - names:
+            known.remove(name)
+
+
+def test_failures_are_told_in_one_line(games, tmp_path, registered, capsys):
+    @registered.methods.register("boom")
+    def boom(value_function, n_features, *, budget, seed):
+        raise RuntimeError("first\n  second")
+
+    @registered.methods.register("leaves")
+    def leaves(value_function, n_features, *, budget, seed):
+        raise SystemExit(3)
+
+    out = tmp_path / "out"
+    args = ["--task", "games", "--data", games, "--budget", 20, "--cases", 1]
+    assert compare(*args, "--methods", "boom,leaves,boom", out=out) == 0
+    cells = check_file(out / "results.json").cells
+    assert [cell.message for cell in cells] == [
+        "RuntimeError: first second",
+        "SystemExit: 3",
+    ]
+    assert "failed: RuntimeError: first second\n" in capsys.readouterr().out
+
+
+def test_what_is_named_twice_runs_once(games, tmp_path):
+    out = tmp_path / "out"
+    args = ["--task", "games", "--data", games, "--cases", 1, "--budget", "20,20"]
+    assert compare(*args, "--methods", "harmonica-2,harmonica-2", out=out) == 0
+    results = check_file(out / "results.json")
+    assert len(results.cells) == 1
+    assert results.settings["methods"] == ["harmonica-2"]
+
+
+def test_a_single_case_is_saved_cell_by_cell(games, tmp_path, registered):
+    out = tmp_path / "out"
+
+    @registered.methods.register("peek")
+    def peek(value_function, n_features, *, budget, seed):
+        assert (out / "results.json").exists()
+        return lambda masks: np.zeros(len(masks))
+
+    args = ["--task", "games", "--data", games, "--cases", 1, "--budget", 20]
+    assert compare(*args, "--methods", "harmonica-2,peek", out=out, jobs=2) == 0
+    cells = check_file(out / "results.json").cells
+    assert [cell.status for cell in cells] == ["ok", "ok"]
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_registered_methods_and_metrics(games, tmp_path, registered, jobs):
+    @registered.methods.register("zero")
+    def zero(value_function, n_features, *, budget, seed):
+        return lambda masks: np.zeros(len(masks))
+
+    @registered.metrics.register("gap_when_empty")
+    def gap_when_empty(f, g, n_features):
+        empty = np.zeros((1, n_features), dtype=bool)
+        return Estimate(abs(float(f(empty)[0] - g(empty)[0])), 0.25, 1)
+
+    registered.metrics.register("plain")(lambda f, g, n_features: np.float32(2))
+    registered.metrics.register("silent")(lambda f, g, n_features: None)
+    registered.metrics.register("broken")(lambda f, g, n_features: 1 / 0)
+    registered.metrics.register("L2@inf")(lambda f, g, n_features: -1.0)
+    out = tmp_path / "out"
+    args = ["--task", "games", "--data", games, "--budget", 20, "--radii", "inf"]
+    assert compare(*args, "--methods", "zero,harmonica-2", out=out, jobs=jobs) == 0
+    cells = check_file(out / "results.json").cells
+    assert [(cell.status, cell.message) for cell in cells] == [("ok", "")] * 4
+    with np.load(games / "toy5.npz") as file:
+        empty = file["values"][:, 0]
+    found = [c.numbers["gap_when_empty"] for c in cells if c.method == "zero"]
+    assert found == [[abs(value), 0.25] for value in empty]
+    assert all(cell.numbers["plain"] == [2, 0] for cell in cells)
+    assert all(cell.numbers["L2@inf"][0] >= 0 for cell in cells)
+    assert not {"silent", "broken"} & {name for c in cells for name in c.numbers}
+    assert "gap_when_empty" in (out / "report.html").read_text()
+
+
+def test_a_plugin_takes_part_in_every_process(games, tmp_path):
+    (tmp_path / "my_methods.py").write_text(
+        "import numpy as np\n"
+        "from harmonica_core import registry\n"
+        "@registry.methods.register('zero')\n"
+        "def zero(value_function, n_features, *, budget, seed):\n"
+        "    return lambda masks: np.zeros(len(masks))\n"
+    )
+    args = ["--task", "games", "--data", str(games), "--budget", "20", "--jobs", "2"]
+    args += ["--plugin", "my_methods", "--methods", "zero", "--out", "out"]
+    command = [sys.executable, "-m", "harmonica_compare", "compare", *args]
+    subprocess.run(command, check=True, cwd=tmp_path, capture_output=True)
+    cells = check_file(tmp_path / "out" / "results.json").cells
+    assert [cell.status for cell in cells] == ["ok", "ok"]
+
+
+def test_the_trade_off_names_its_points(games, tmp_path, monkeypatch):
+    drawn = []
+
+    def remember(curves, *, labels=None, ax=None):
+        drawn.append((curves, labels))
+        return trade_off(curves, labels=labels, ax=ax)
+
+    trade_off = plots.trade_off
+    monkeypatch.setattr(plots, "trade_off", remember)
+    out = tmp_path / "out"
+    args = ["--task", "games", "--data", games, "--budget", 24, "--cases", 1]
+    methods = "harmonica-3,constrained,anchor-5,anchor-3,lime"
+    assert compare(*args, "--methods", methods, "--radii", "inf", out=out) == 0
+    ((curves, labels),) = drawn
+    assert labels["Harmonica"] == ["degree 3", "3 anchors", "5 anchors"]
+    assert labels["Harmonica-constrained"] == ["5 anchors, pulled together"]
+    assert [round(float(np.exp(x))) for x, _ in curves["Harmonica"]] == [1, 3, 5]
+    assert [len(curves[name]) for name in labels] == [3, 1]
+
+
+def test_only_the_direction_that_is_better_is_marked(games, tmp_path):
+    out = tmp_path / "out"
+    args = ["--task", "games", "--data", games, "--budget", 24, "--cases", 1]
+    methods = "harmonica-2,harmonica-3,lime,kernelshap"
+    assert compare(*args, "--methods", methods, "--radii", "inf", out=out) == 0
+    cells = check_file(out / "results.json").cells
+    best = max(cell.numbers["insertion"][0] for cell in cells)
+    page = (out / "report.html").read_text()
+    table = page[page.index("Insertion and deletion") :]
+    assert f"<td class='best'>{best:.3g}<" in table
 
 
 def test_resume_runs_only_what_is_missing(games, tmp_path):

@@ -37,6 +37,16 @@ class Case:
     feature_names: tuple[str, ...] | None = None
 
 
+def one_line(error: BaseException) -> str:
+    """Return an error's message without line breaks."""
+    return " ".join(str(error).split())
+
+
+def told(error: BaseException) -> str:
+    """Return an error's kind and message in one line."""
+    return f"{type(error).__name__}: {one_line(error)}"
+
+
 class NotApplicableError(Exception):
     """A method can not run on this case; the message goes into its cell."""
 

@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
+from pickle import PicklingError
 from typing import Any
 
 from tqdm.auto import tqdm
 
 from harmonica_compare import report, tables
+from harmonica_compare.case import one_line
 from harmonica_compare.methods import METHODS
+from harmonica_compare.modules import load_module
 from harmonica_compare.results import Cell, Results
-from harmonica_compare.runner import Plan, count_cells, radius_name, run_plan, versions
+from harmonica_compare.runner import (
+    Plan,
+    check_radii,
+    count_cells,
+    radius_name,
+    registered_metrics,
+    run_plan,
+    versions,
+)
 from harmonica_compare.tasks import TASKS, TaskError, TaskOptions
 from harmonica_core import registry
 
 # What the default run leaves out: ProxySPEX alone takes longer than all the others.
 _SLOW = ("proxyspex",)
 _RADII = "1,2,4,8,16,32,inf"
+_FILES = ("results.json", "tables.csv", "report.html")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,6 +39,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--task", choices=TASKS, default="tabular")
     add("--methods", help=f"comma-separated, or all; known: {', '.join(METHODS)}")
+    add(
+        "--plugin",
+        action="append",
+        default=[],
+        metavar="MODULE",
+        help="module to import first (again for several); the methods and metrics "
+        "that it registers in harmonica_core.registry take part: the methods by "
+        "--methods, the metrics always",
+    )
     add(
         "--budget",
         default="250,1000",
@@ -41,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--cases", type=int, default=3, help="inputs to explain, per model")
     add("--evaluations", type=int, default=4096, help="masks to measure on")
     add("--seed", type=int, default=0)
-    add("--jobs", type=int, default=2, help="processes")
+    add("--jobs", type=int, default=2, help="processes; -1 for every core")
     add("--cache", type=Path, help="folder for trained models")
     add("--out", type=Path, help="folder for results.json, tables.csv, report.html")
     add("--resume", action="store_true", help="continue from --out/results.json")
@@ -50,19 +72,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the comparison; 0 when it is complete, 130 after Ctrl-C, 2 for bad input."""
     try:
-        plan = _plan(args)
-        old = _old_results(args, plan)
-    except (TaskError, ValueError) as error:
-        print(f"harmonica compare: {error}", file=sys.stderr)
-        return 2
-    results = _results(plan, old)
-    try:
-        results = _collect(plan, results, args)
-    except TaskError as error:
-        print(f"harmonica compare: {error}", file=sys.stderr)
-        return 2
-    _finish(results, args.out)
+        results = _collect(*_prepare(args), args)
+        _finish(results, args.out)
+    except (TaskError, OSError) as error:
+        return _leave(one_line(error), 2)
+    except PicklingError as error:  # what was registered goes to other processes
+        return _leave(f"{one_line(error)} Use --jobs 1.", 2)
+    except KeyboardInterrupt:
+        return _leave("stopped", 130)
     return 0 if results.complete else 130
+
+
+def _leave(message: str, code: int) -> int:
+    print(f"harmonica compare: {message}", file=sys.stderr)
+    return code
+
+
+def _prepare(args: argparse.Namespace) -> tuple[Plan, Results]:
+    """Check everything that can be checked before the task is loaded."""
+    for name in args.plugin:
+        load_module(name, f"--plugin {name}")
+    try:
+        plan = _plan(args)
+        _check_out(args.out)
+        return plan, _results(plan, _old_results(args, plan))
+    except ValueError as error:
+        raise TaskError(str(error)) from error
 
 
 def _plan(args: argparse.Namespace) -> Plan:
@@ -75,19 +110,43 @@ def _plan(args: argparse.Namespace) -> Plan:
         baseline=args.baseline,
         n_cases=_at_least(args.cases, 1, "--cases"),
         cache=args.cache,
-        seed=args.seed,
+        seed=_seed(args.seed),
     )
+    if args.jobs == 0:
+        raise ValueError("--jobs 0: needed 1 or more processes, or -1 for every core")
+    methods = _methods(args.methods)
     return Plan(
         task=args.task,
         options=options,
-        methods=_methods(args.methods),
-        budgets=tuple(
-            sorted(_at_least(b, 10, "--budget") for b in _whole(args.budget))
-        ),
+        methods=methods,
+        budgets=_budgets(args.budget),
         radii=_radii(args.radii),
         n_evaluations=_at_least(args.evaluations, 16, "--evaluations"),
         seed=args.seed,
+        other_methods={m: registry.methods[m] for m in methods if m not in METHODS},
+        other_metrics=registered_metrics(),
     )
+
+
+def _seed(seed: int) -> int:
+    # The masks to measure on take the next number, and SHAP takes 32 bits.
+    if not 0 <= seed < 2**32 - 1:
+        raise ValueError(f"--seed {seed}: needed 0 to {2**32 - 2}")
+    return seed
+
+
+def _check_out(out: Path | None) -> None:
+    """Refuse a folder that can not be written to, before the work and not after it."""
+    if out is None:
+        return
+    there = next(path for path in (out, *out.absolute().parents) if path.exists())
+    if not there.is_dir():
+        raise ValueError(f"--out {out}: {there} is not a folder; choose another --out")
+    if not os.access(there, os.W_OK):
+        raise ValueError(f"--out {out}: {there} can not be written to")
+    for name in _FILES:
+        if (out / name).is_dir():
+            raise ValueError(f"{out / name} is a folder; choose another --out")
 
 
 def _at_least(number: int, least: int, name: str) -> int:
@@ -97,12 +156,20 @@ def _at_least(number: int, least: int, name: str) -> int:
 
 
 def _whole(text: str) -> list[int]:
+    """Whole numbers of a text such as ``250,1000``."""
     try:
-        return [int(part) for part in str(text).split(",") if part.strip()]
+        return [int(part) for part in text.split(",") if part.strip()]
     except ValueError:
         raise ValueError(
             f"{text!r}: needed whole numbers separated by commas"
         ) from None
+
+
+def _budgets(text: str) -> tuple[int, ...]:
+    numbers = {_at_least(number, 10, "--budget") for number in _whole(text)}
+    if not numbers:
+        raise ValueError(f"--budget {text}: needed whole numbers separated by commas")
+    return tuple(sorted(numbers))
 
 
 def _radii(text: str) -> tuple[int | None, ...]:
@@ -119,7 +186,8 @@ def _methods(text: str | None) -> tuple[str, ...]:
         return tuple(name for name in known if name not in _SLOW)
     if text == "all":
         return tuple(known)
-    names = tuple(part.strip() for part in text.split(",") if part.strip())
+    parts = (part.strip() for part in text.split(","))
+    names = tuple(dict.fromkeys(part for part in parts if part))
     unknown = [name for name in names if name not in known]
     if unknown or not names:
         raise ValueError(
@@ -186,6 +254,7 @@ def _collect(plan: Plan, results: Results, args: argparse.Namespace) -> Results:
     cells: list[Cell] = list(results.cells)
     done = {cell.key for cell in cells}
     total = count_cells(plan)
+    check_radii(plan)
     if args.out is not None:
         args.out.mkdir(parents=True, exist_ok=True)
 

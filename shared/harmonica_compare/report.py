@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
 from importlib import resources
 from typing import Any
@@ -50,15 +50,18 @@ def _sections(results: Results) -> Iterator[str]:
     if headline:
         yield f'<p class="headline">{escape(headline)}.</p>'
     for norm, words in _NORMS.items():
+        radii = tables.radii_of(results)
+        if norm != "L2" and not radii:
+            continue  # one table with the reasons is enough
         yield f"<h2>{words}</h2>"
         yield _radius_figure(results, norm, budget)
-        radii = tables.radii_of(results)
         yield _table(results, [f"{norm}@{radius}" for radius in radii], radii)
     yield from _truthful(results)
     yield from _trade_off(results, budget)
     if len(settings["budgets"]) > 1:
         yield from _budgets(results)
     yield from _curves(results)
+    yield from _registered(results)
     yield from _published(results, budget)
     yield (
         "<h2>Versions</h2><p class='quiet'>"
@@ -90,10 +93,20 @@ def _summary(results: Results) -> str:
     )
 
 
-def _table(results: Results, names: list[str], heads: Iterable[str]) -> str:
+Choice = Callable[[list[float]], float]
+
+
+def _table(
+    results: Results,
+    names: list[str],
+    heads: Iterable[str],
+    better: Sequence[Choice | None] | None = None,
+) -> str:
+    """A table of means; ``better`` (min unless told) picks each column's best."""
     budget = results.settings["budgets"][-1]
     rows = tables.grid(results, names, budget)
-    best = [_smallest(rows, 1 + k) for k in range(len(names))]
+    choices = better or [min] * len(names)
+    best = [_best(rows, 1 + k, choice) for k, choice in enumerate(choices)]
     cells = "".join(f"<th scope='col'>{escape(h)}</th>" for h in heads)
     lines = [
         f"<tr><th scope='col'>method</th>{cells}<th scope='col'>model calls</th>"
@@ -118,9 +131,12 @@ def _row(row: list[str], best: list[str], ours: bool, width: int) -> str:
     return f"<tr{kind}>{first}{''.join(cells)}</tr>"
 
 
-def _smallest(rows: list[list[str]], column: int) -> str:
+def _best(rows: list[list[str]], column: int, choice: Choice | None) -> str:
     values = [r[column] for r in rows if len(r) > 2 and r[column] != "–"]
-    return min(values, key=float, default="")
+    if not values or choice is None:
+        return ""
+    wanted = choice([float(value) for value in values])
+    return next(value for value in values if float(value) == wanted)
 
 
 def _is_ours(method: str) -> bool:
@@ -181,32 +197,29 @@ def _truthful(results: Results) -> Iterator[str]:
         yield _table(results, names, ["C1", "C2", "C3"])
 
 
+Point = tuple[float, Estimate]
+
+
 def _trade_off(results: Results, budget: int) -> Iterator[str]:
     from harmonica_core import plots
 
-    ours: list[tuple[float, Estimate]] = []
-    names: list[str] = []
-    others: list[tuple[float, Estimate]] = []
-    for method, cells in tables.ok_cells(results, budget).items():
-        error = tables.mean(cells, "L2@inf")
-        log_k = tables.mean(cells, "log_k")
-        if error is None:
-            continue
-        if _is_ours(method) and method in _TRADE_OFF:
-            ours.append((0.0 if log_k is None else float(log_k), error))
-            names.append(tables.label_of(method))
-        elif not _is_ours(method):
-            others.append((0.0, error))
-    if len(ours) < 2:
+    found = _trade_off_points(results, budget)
+    curves = {}
+    for name, notes in _TRADE_OFF.items():
+        line = [(found[m], note) for m, note in notes.items() if m in found]
+        if line:
+            curves[name] = line
+    if sum(map(len, curves.values())) < 2:
         return
-    order = sorted(range(len(ours)), key=lambda k: ours[k][0])
-    curves = {"Harmonica": [ours[k] for k in order]}
+    points = {name: [point for point, _ in line] for name, line in curves.items()}
+    labels = {name: [note for _, note in line] for name, line in curves.items()}
+    others = [point for method, point in found.items() if not _is_ours(method)]
     if others:
-        curves["attribution methods"] = others
+        points["attribution methods"] = others
     yield "<h2>Inconsistency against error</h2>"
 
     def draw(ax: Any) -> None:
-        plots.trade_off(curves, ax=ax)
+        plots.trade_off(points, labels=labels, ax=ax)
 
     yield _figure(
         draw,
@@ -216,7 +229,26 @@ def _trade_off(results: Results, budget: int) -> Iterator[str]:
     )
 
 
-_TRADE_OFF = ("harmonica-3", "anchor-3", "anchor-5", "anchor-9")
+def _trade_off_points(results: Results, budget: int) -> dict[str, Point]:
+    """Log of the number of local models, and error, of each method."""
+    found = {}
+    for method, cells in tables.ok_cells(results, budget).items():
+        error = tables.mean(cells, "L2@inf")
+        log_k = tables.mean(cells, "log_k")
+        if error is not None:
+            found[method] = (0.0 if log_k is None else float(log_k), error)
+    return found
+
+
+_TRADE_OFF = {
+    "Harmonica": {
+        "harmonica-3": "degree 3",
+        "anchor-3": "3 anchors",
+        "anchor-5": "5 anchors",
+        "anchor-9": "9 anchors",
+    },
+    "Harmonica-constrained": {"constrained": "5 anchors, pulled together"},
+}
 
 
 def _budgets(results: Results) -> Iterator[str]:
@@ -229,6 +261,8 @@ def _budgets(results: Results) -> Iterator[str]:
             found = tables.mean(cells, "L2@inf")
             if found is not None and float(found) > 0:
                 curves.setdefault(tables.label_of(method), {})[float(budget)] = found
+    if not curves:
+        return
 
     def draw(ax: Any) -> None:
         plots.error_by_radius(curves, ylabel="interpretation error L2", ax=ax)
@@ -245,7 +279,28 @@ def _curves(results: Results) -> Iterator[str]:
             "<p>Areas under the model's output while features are inserted (large is "
             "good) or deleted (small is good) by decreasing Shapley value of g.</p>"
         )
-        yield _table(results, ["insertion", "deletion"], ["insertion", "deletion"])
+        names = ["insertion", "deletion"]
+        yield _table(results, names, names, better=[max, min])
+
+
+def _registered(results: Results) -> Iterator[str]:
+    """Numbers of other people's metrics; which direction is good is theirs to say."""
+    seen = {name: None for cell in results.cells for name in cell.numbers}
+    names = [name for name in seen if "@" not in name and name not in _OUR_NUMBERS]
+    if names:
+        yield "<h2>Registered metrics</h2>"
+        yield _table(results, names, names, better=[None] * len(names))
+
+
+_OUR_NUMBERS = {
+    "R2",
+    "efficiency_gap",
+    "log_k",
+    "I_total",
+    "D_total",
+    "insertion",
+    "deletion",
+}
 
 
 def _published(results: Results, budget: int) -> Iterator[str]:

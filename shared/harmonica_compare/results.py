@@ -63,9 +63,13 @@ class Results:
         """Write; whoever reads sees the old file or the whole new one."""
         content = {"format": FORMAT, "version": VERSION, **asdict(self)}
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=".results")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(content, file, indent=1, allow_nan=False)
-        os.replace(name, path)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                json.dump(content, file, indent=1, allow_nan=False)
+            os.replace(name, path)
+        except BaseException:  # Ctrl-C too leaves nothing behind
+            os.unlink(name)
+            raise
 
     @classmethod
     def load(cls, path: Path) -> Results:

@@ -17,6 +17,8 @@ import torch
 from torch import Tensor, nn
 from tqdm.auto import tqdm
 
+from harmonica_compare.case import one_line
+from harmonica_compare.tasks import TaskError
 from harmonica_compare.training import seeded
 from harmonica_core import storage
 
@@ -74,16 +76,21 @@ def trained(
     if path.exists():
         return _load(path)
     model = _train(texts, labels, seed, epochs, most_words)
-    cache.mkdir(parents=True, exist_ok=True)
     weights = {k: v.numpy() for k, v in model.state_dict().items()}
     storage.write(path, "text-cnn", {"vocabulary": model.vocabulary}, weights)
     return model
 
 
 def _load(path: Path) -> TextCNN:
-    header, arrays = storage.read(path, "text-cnn")
-    model = TextCNN(header["vocabulary"])
-    model.load_state_dict({k: torch.from_numpy(v) for k, v in arrays.items()})
+    try:
+        header, arrays = storage.read(path, "text-cnn")
+        model = TextCNN(header["vocabulary"])
+        model.load_state_dict({k: torch.from_numpy(v) for k, v in arrays.items()})
+    except (ValueError, KeyError, TypeError, RuntimeError, OSError) as error:
+        raise TaskError(
+            f"{path} is damaged or not one of our models ({one_line(error)}); delete "
+            "it, or choose another --cache"
+        ) from error
     return model.eval()
 
 

@@ -41,6 +41,9 @@ def _read(path: Path, most: int) -> list[Case]:
         raise TaskError(
             f"{path}: values have shape {values.shape}; needed (n_games, 2**n)"
         )
+    values = values[:most]
+    if not np.isfinite(values).all():
+        raise TaskError(f"{path}: values with NaN or infinity; needed finite numbers")
     return [
         Case(
             name=f"{path.stem}, game {k}",
@@ -48,7 +51,7 @@ def _read(path: Path, most: int) -> list[Case]:
             value_function=partial(_look_up, game),
             no_gradient="a table of values has no gradients",
         )
-        for k, game in enumerate(values[:most])
+        for k, game in enumerate(values)
     ]
 
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from harmonica_compare.case import Case
 from harmonica_compare.tasks import TaskError, TaskOptions
+from harmonica_compare.tasks.frames import read_frame
 from harmonica_core._types import Floats, Masks
 
 Output = Callable[[Floats], Floats]
@@ -78,16 +79,18 @@ def _read_csv(options: TaskOptions) -> Table:
     path = Path(options.data or "")
     if not path.is_file():
         raise TaskError(f"--data {path}: no such file")
-    try:
-        frame = pd.read_csv(path, skipinitialspace=True)
-    except (ValueError, UnicodeDecodeError, OSError) as error:
-        raise TaskError(f"--data {path}: not a readable CSV ({error})") from error
+    frame = read_frame(path, "CSV", skipinitialspace=True)
     label = options.label
     if label is None or label not in frame.columns:
         found = ", ".join(map(str, frame.columns[:20]))
         raise TaskError(f"--label {label}: no such column; the file has {found}")
     frame = frame.dropna(subset=[label])
     target = frame.pop(label)
+    if frame.shape[1] == 0:
+        raise TaskError(
+            f"--data {path}: no column beside --label {label}; needed at least one "
+            "feature"
+        )
     text = [not pd.api.types.is_numeric_dtype(frame[c]) for c in frame.columns]
     features = np.column_stack(
         [
@@ -99,6 +102,10 @@ def _read_csv(options: TaskOptions) -> Table:
     numbers = pd.api.types.is_numeric_dtype(target) and target.nunique() > 10
     if numbers:
         found_target, n_classes = target.to_numpy(np.float64), 0
+        if not np.isfinite(found_target).all():
+            raise TaskError(
+                f"--label {label} has infinite values; remove those rows from the file"
+            )
     else:
         found_target, classes = pd.factorize(target, sort=True)
         n_classes = len(classes)

@@ -17,6 +17,7 @@ import numpy as np
 
 from harmonica_compare.case import Case
 from harmonica_compare.tasks import TaskError, TaskOptions, need_data
+from harmonica_compare.tasks.frames import read_frame
 from harmonica_core._types import Floats, Masks
 
 Labelled = tuple[list[str], list[int]]
@@ -32,23 +33,35 @@ def load(options: TaskOptions) -> list[Case]:
     train, dev = _read_folder(need_data(options, "a .tsv[.gz] with sentence, label"))
     if len(set(train[1])) < 2:
         raise TaskError("the training texts have one class only; needed two")
-    cache = options.cache or Path.home() / ".cache" / "harmonica"
+    cache = _folder(options.cache or Path.home() / ".cache" / "harmonica")
     by_word = options.unit == "word"
-    most = MOST_WORDS if by_word else _MOST_TRAINING_WORDS
-    model = trained(*train, cache=cache, seed=options.seed, most_words=most)
+    length = MOST_WORDS if by_word else _MOST_TRAINING_WORDS
+    model = trained(*train, cache=cache, seed=options.seed, most_words=length)
+    most = MOST_WORDS if by_word else _MOST_SENTENCES
     cases: list[Case] = []
     for number, text in enumerate(dev[0]):
         if len(cases) == options.n_cases:
             break
         parts = _words(text) if by_word else _sentences(text)
-        if 2 <= len(parts) <= (MOST_WORDS if by_word else _MOST_SENTENCES):
+        if 2 <= len(parts) <= most:
             cases.append(_case(model, f"text {number}", parts))
     if not cases:
-        raise TaskError(
-            f"every text has fewer than 2 or more than {most} {options.unit}s; use "
-            "--unit sentence for long texts"
-        )
+        long = "--unit sentence for long texts" if by_word else "shorter texts"
+        limits = f"fewer than 2 or more than {most} {options.unit}s"
+        raise TaskError(f"every text has {limits}; use {long}")
     return cases
+
+
+def _folder(path: Path) -> Path:
+    """Return the cache folder, made now: before the training, not after it."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise TaskError(
+            f"--cache {path} can not be used as a folder ({error.strerror}); choose "
+            "another one"
+        ) from error
+    return path
 
 
 def _words(text: str) -> list[list[str]]:
@@ -80,12 +93,7 @@ def _read_folder(path: Path) -> tuple[Labelled, Labelled]:
 
 
 def _read(path: Path) -> Labelled:
-    import pandas as pd
-
-    try:
-        frame = pd.read_csv(path, sep="\t", quoting=csv.QUOTE_NONE)
-    except (ValueError, UnicodeDecodeError, OSError, EOFError) as error:
-        raise TaskError(f"--data {path}: not a readable TSV ({error})") from error
+    frame = read_frame(path, "TSV", sep="\t", quoting=csv.QUOTE_NONE)
     missing = {"sentence", "label"} - set(frame.columns)
     if missing:
         raise TaskError(
