@@ -28,6 +28,15 @@ class Pair:
         What keeping both adds beyond keeping each of them.
     first, second : bool Tensor or tuple of Tensors
         The positions of each feature, shaped like one example of the inputs.
+
+    Examples
+    --------
+    >>> from captum_harmonica import Harmonica
+    >>> x = torch.tensor([[2.0, 3.0, 1.0]])
+    >>> (g,) = Harmonica(lambda x: x[:, 0] * x[:, 1] + x[:, 2]).explain(x)
+    >>> (pair,) = top_pairs(g, x)
+    >>> pair.features, pair.value, x[0][pair.first | pair.second]
+    ((0, 1), 6.0, tensor([2., 3.]))
     """
 
     features: tuple[int, int]

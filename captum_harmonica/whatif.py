@@ -45,6 +45,15 @@ def what_if(
     Returns
     -------
     WhatIfPage
+
+    Examples
+    --------
+    >>> from captum_harmonica import Harmonica
+    >>> x = torch.tensor([[2.0, 3.0, 1.0]])
+    >>> (g,) = Harmonica(lambda x: x[:, 0] * x[:, 1] + x[:, 2]).explain(x)
+    >>> page = what_if(g, x, title="And without the second?", threshold=4.0)
+    >>> "And without the second?" in page.html
+    True
     """
     tensors = [one[example].detach().cpu() for one in as_tuple(inputs)]
     if feature_mask is None:

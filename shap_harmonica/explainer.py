@@ -261,6 +261,14 @@ class HarmonicaExplainer(shap.Explainer):
             Sparsity is ``alpha`` here, chosen by cross-validation.
         silent, gc_collect : bool
             ``gc_collect`` is not needed and ignored.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> f = lambda X: X[:, 0] * X[:, 1] + X[:, 2]
+        >>> explainer = HarmonicaExplainer(f, np.zeros((1, 3)))
+        >>> explainer.shap_values(np.array([[2.0, 3.0, 1.0]]), nsamples=100)
+        array([[3., 3., 1.]])
         """
         warn_about_l1({"l1_reg": l1_reg})
         values = self(X, max_evals=nsamples, silent=silent, **kwargs).values
@@ -279,13 +287,29 @@ class HarmonicaExplainer(shap.Explainer):
         each (TreeExplainer's convention; see ``interaction_index``), the diagonal what
         is left: rows sum to the SHAP values, everything to f(x) - base. It costs no
         model call more than `shap_values`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> f = lambda X: X[:, 0] * X[:, 1] + X[:, 2]
+        >>> explainer = HarmonicaExplainer(f, np.zeros((1, 3)))
+        >>> explainer.shap_interaction_values(np.array([[2.0, 3.0, 1.0]])).tolist()
+        [[[0.0, 3.0, 0.0], [3.0, 0.0, 0.0], [0.0, 0.0, 1.0]]]
         """
         kwargs["interactions"] = True
         values = self(X, max_evals=nsamples, silent=silent, **kwargs).values
         return np.asarray(values[0] if is_one_row(X) else values)
 
     def explain(self, incoming_instance: Any, **kwargs: Any) -> np.ndarray:
-        """KernelExplainer's values of one row: ``(n,)`` or ``(n, n_outputs)``."""
+        """KernelExplainer's values of one row: ``(n,)`` or ``(n, n_outputs)``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> f = lambda X: X[:, 0] * X[:, 1]
+        >>> HarmonicaExplainer(f, np.zeros((1, 2))).explain(np.array([2.0, 3.0]))
+        array([3., 3.])
+        """
         values = self.shap_values(incoming_instance, **{"silent": True, **kwargs})
         return np.asarray(values if is_one_row(incoming_instance) else values[0])
 
@@ -312,7 +336,21 @@ class HarmonicaExplainer(shap.Explainer):
     def save(
         self, out_file: Any, model_saver: Any = ".save", masker_saver: Any = ".save"
     ) -> None:
-        """Write model, masker, link and all settings to a file stream."""
+        """Write model, masker, link and all settings to a file stream.
+
+        Examples
+        --------
+        >>> import contextlib, io
+        >>> import numpy as np
+        >>> f = lambda X: X[:, 0] * X[:, 1]
+        >>> explainer = HarmonicaExplainer(f, np.zeros((1, 2)), degree=2)
+        >>> explainer.save(stream := io.BytesIO())
+        >>> _ = stream.seek(0)
+        >>> with contextlib.redirect_stdout(None):  # SHAP prints what it loads
+        ...     again = HarmonicaExplainer.load(stream)
+        >>> again.degree
+        2
+        """
         super().save(out_file, model_saver, masker_saver)
         with Serializer(out_file, _BLOCK, version=0) as block:
             block.save("background", self._background if self._given_data else None)

@@ -29,6 +29,16 @@ def pairs(explanation: Any, top: int | None = None) -> shap.Explanation:
     shap.Explanation
         ``data`` of a pair is the product of its two standardised values (red: both
         high or both low); ``display_data`` shows both values.
+
+    Examples
+    --------
+    >>> from shap_harmonica import HarmonicaExplainer
+    >>> f = lambda X: X[:, 0] * X[:, 1] + X[:, 2]
+    >>> explainer = HarmonicaExplainer(f, np.zeros((1, 3)), feature_names=list("abc"))
+    >>> cube = explainer(np.array([[2.0, 3.0, 1.0]]), interactions=True)
+    >>> found = pairs(cube, top=1)
+    >>> found.feature_names, found.values.round(3).tolist()
+    (['a', 'b', 'c', 'a x b', '2 other pairs'], [[0.0, 0.0, 1.0, 6.0, 0.0]])
     """
     cube = np.asarray(explanation.values, dtype=np.float64)
     one_row = cube.ndim == 2

@@ -21,6 +21,16 @@ class HarmonicaLocal(HarmonicaExplainer):
         As in `HarmonicaExplainer`.
     radius : int
         Most features removed in the masks that are fitted.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> f = lambda X: X[:, 0] * X[:, 1] + X[:, 2]
+    >>> explainer = HarmonicaLocal(f, np.zeros((1, 3)), radius=2)
+    >>> explainer.shap_values(np.array([[2.0, 3.0, 1.0]])).round(3).tolist()
+    [[3.0, 3.0, 1.0]]
+    >>> explainer.surrogates[0].radius
+    2
     """
 
     _settings = (*HarmonicaExplainer._settings, "radius")
@@ -53,6 +63,16 @@ class HarmonicaAnchor(HarmonicaExplainer):
         As in `HarmonicaExplainer`.
     anchors : int
         k: the input itself and k - 1 masks drawn at random.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> f = lambda X: X[:, 0] * X[:, 1] + X[:, 2]
+    >>> explainer = HarmonicaAnchor(f, np.zeros((1, 3)), anchors=2)
+    >>> explainer.shap_values(np.array([[2.0, 3.0, 1.0]])).round(3).tolist()
+    [[3.0, 3.0, 1.0]]
+    >>> explainer.surrogates[0].n_anchors
+    2
     """
 
     _settings = (*HarmonicaExplainer._settings, "anchors")
@@ -82,6 +102,15 @@ class HarmonicaAnchorConstrained(HarmonicaAnchor):
         As in `HarmonicaAnchor`.
     consistency : float or "auto"
         Strength of the pull, in the units of the output.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> f = lambda X: X[:, 0] * X[:, 1] + X[:, 2]
+    >>> background, row = np.zeros((1, 3)), np.array([[2.0, 3.0, 1.0]])
+    >>> explainer = HarmonicaAnchorConstrained(f, background, consistency=1.0)
+    >>> explainer.shap_values(row).round(2).tolist()
+    [[3.0, 3.0, 1.0]]
     """
 
     _settings = (*HarmonicaAnchor._settings, "consistency")
@@ -108,6 +137,14 @@ class LowDegree(HarmonicaExplainer):
     """Coefficients as plain sample means; the baseline that Harmonica improves on.
 
     Parameters as in `HarmonicaExplainer`; ``alpha`` and ``terms`` have no effect.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> f = lambda X: X[:, 0] * X[:, 1] + X[:, 2]
+    >>> explainer = LowDegree(f, np.zeros((1, 3)), degree=2)
+    >>> explainer.shap_values(np.array([[2.0, 3.0, 1.0]])).round(3).tolist()
+    [[3.0, 3.0, 1.0]]
     """
 
     def _method(self) -> fitting.Method:

@@ -39,6 +39,15 @@ def what_if(
     Returns
     -------
     WhatIfPage
+
+    Examples
+    --------
+    >>> from shap_harmonica import HarmonicaExplainer
+    >>> explainer = HarmonicaExplainer(lambda X: X[:, 0] * X[:, 1], np.zeros((1, 2)))
+    >>> explanation = explainer(np.array([[2.0, 3.0]]))
+    >>> page = what_if(explainer, explanation, title="And without the second?")
+    >>> "And without the second?" in page.html
+    True
     """
     n_rows = len(explainer.surrogates)
     if n_rows != len(explanation) or not 0 <= row < n_rows:
