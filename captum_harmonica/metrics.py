@@ -19,10 +19,19 @@ from torch import Tensor
 from captum_harmonica.batch import Bar, Group, look
 from captum_harmonica.features import FeatureMask, Reduction, as_tuple
 from captum_harmonica.value_function import Inputs, MaskedForward, masked_forward
-from harmonica_core import Estimate, from_attributions
+from harmonica_core import Estimate, Surrogate, from_attributions
 from harmonica_core import metrics as core
 from harmonica_core.anchored import AnchoredSurrogate
 from harmonica_core.metrics import EvaluationSet
+
+__all__ = [
+    "How",
+    "Inconsistency",
+    "additive_surrogates",
+    "inconsistency",
+    "interpretation_error",
+    "truthful_gap",
+]
 
 
 class How(TypedDict, total=False):
@@ -43,6 +52,13 @@ class How(TypedDict, total=False):
         How a feature's value is read off its input positions: "value" if each of them
         holds the whole (KernelShap, Lime, FeatureAblation), "sum" if each holds its
         share (gradient methods). "auto", the default, is "value" where they agree.
+
+    Examples
+    --------
+    >>> how: How = {"max_evaluations": 1000, "perturbations_per_eval": 64}
+    >>> f, x = (lambda x: x[:, 0] * x[:, 1]), torch.tensor([[2.0, 3.0]])
+    >>> interpretation_error(f, x, torch.tensor([[3.0, 3.0]]), **how)
+    tensor([2.1213])
     """
 
     additional_forward_args: Any
@@ -63,6 +79,14 @@ class Inconsistency(NamedTuple):
         Sum of the models' errors on their own parts.
     D_total : Tensor
         Sum of the models' distances from their mean.
+
+    Examples
+    --------
+    >>> from captum_harmonica import HarmonicaAnchor
+    >>> f, x = (lambda x: x[:, 0] * x[:, 1]), torch.tensor([[2.0, 3.0]])
+    >>> found = inconsistency(f, x, HarmonicaAnchor(f, anchors=2, seed=0).explain(x))
+    >>> found.log_k
+    tensor([0.6931])
     """
 
     log_k: Tensor
@@ -258,6 +282,41 @@ class _Case:
         place = {int(column): i for i, column in enumerate(self.f.columns)}
         held = [term for term in terms if all(i in place for i in term)]
         return [tuple(place[i] for i in term) for term in held]
+
+
+@torch.no_grad()
+def additive_surrogates(
+    forward_func: Callable[..., Any],
+    inputs: Inputs,
+    attributions: Any,
+    baselines: Any = None,
+    feature_mask: FeatureMask = None,
+    target: Any = None,
+    **how: Unpack[How],
+) -> list[Surrogate]:
+    """What the scores of any Captum method say about removals.
+
+    ``g(mask) = F(all removed) + sum of the scores of what is kept``, one `Surrogate`
+    for each example, at the price of one forward: for what-if pages, plots and metrics.
+    Arguments as in `interpretation_error`.
+
+    Examples
+    --------
+    >>> f = lambda x: x[:, 0] * x[:, 1]
+    >>> x = torch.tensor([[2.0, 3.0]])
+    >>> (g,) = additive_surrogates(f, x, torch.tensor([[3.0, 3.0]]))
+    >>> g([[True, True], [True, False]]).tolist()
+    [6.0, 3.0]
+    """
+    f = _masked(forward_func, inputs, baselines, feature_mask, target, how)
+    f, groups = look(f, Bar(None))
+    found: list[Any] = [None] * f.n_functions
+    for group in groups:
+        base = group.evaluate(np.zeros((1, group.n_features), dtype=bool))[0]
+        explained = _explanations(attributions, f, group, inputs, base, how)
+        for row, surrogate in zip(group.rows, explained, strict=True):
+            found[row] = surrogate
+    return found
 
 
 def _masked(

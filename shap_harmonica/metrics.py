@@ -16,7 +16,7 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 import shap
 
-from harmonica_core import Estimate, from_attributions
+from harmonica_core import Estimate, Surrogate, from_attributions
 from harmonica_core import metrics as core
 from harmonica_core._types import Masks, Values
 from shap_harmonica.background import Background
@@ -25,6 +25,18 @@ from shap_harmonica.masked import MaskedRow
 from shap_harmonica.models import as_function
 from shap_harmonica.reading import check_rows, masked_arguments
 from shap_harmonica.value_function import Table, call_rows
+
+__all__ = [
+    "Game",
+    "How",
+    "additive_surrogates",
+    "efficiency_gap",
+    "games",
+    "infidelity",
+    "interpretation_error",
+    "r_squared",
+    "truthful_gap",
+]
 
 
 class How(TypedDict, total=False):
@@ -45,6 +57,13 @@ class How(TypedDict, total=False):
         Model rows per call.
     return_standard_error : bool
         Return a pair: the values and their standard errors.
+
+    Examples
+    --------
+    >>> how: How = {"link": "logit", "max_evaluations": 1000, "seed": 1}
+    >>> phi = shap.Explanation(np.zeros((1, 2)), np.zeros(1), np.ones((1, 2)))
+    >>> interpretation_error(lambda X: 0.5 + 0 * X[:, 0], np.zeros((1, 2)), phi, **how)
+    array([0.])
     """
 
     link: Any
@@ -66,6 +85,12 @@ class Game:
     n_features : int
     feature_of : int (n_columns,) or None
         Feature of each column of the explanation, when columns are grouped.
+
+    Examples
+    --------
+    >>> (game,) = games(lambda X: X.sum(axis=1), np.zeros((1, 2)), np.ones((1, 2)))
+    >>> game.n_features
+    2
     """
 
     function: Callable[[Masks], Values]
@@ -125,6 +150,14 @@ def truthful_gap(
 
     C holds all terms up to ``degree`` (3 by default), or ``terms``; other parameters
     as in `interpretation_error`.
+
+    Examples
+    --------
+    >>> f = lambda X: X[:, 0] * X[:, 1]
+    >>> background, X = np.zeros((1, 2)), np.array([[1.0, 1.0]])
+    >>> phi = shap.Explanation(np.array([[0.5, 0.5]]), np.zeros(1), X)
+    >>> truthful_gap(f, background, phi, degree=2).tolist()
+    [0.125]
     """
     metric = partial(core.truthful_gap, degree=degree, terms=terms)
     return _per_row(metric, model, masker, explanation, X, how)
@@ -138,7 +171,16 @@ def r_squared(
     radius: int | None = None,
     **how: Unpack[How],
 ) -> Any:
-    """Share of the model's variance over masks that each row's explanation explains."""
+    """Share of the model's variance over masks that each row's explanation explains.
+
+    Examples
+    --------
+    >>> f = lambda X: X[:, 0] * X[:, 1]
+    >>> background, X = np.zeros((1, 2)), np.array([[1.0, 1.0]])
+    >>> phi = shap.Explanation(np.array([[0.5, 0.5]]), np.zeros(1), X)
+    >>> r_squared(f, background, phi).round(4).tolist()
+    [0.3333]
+    """
     metric = partial(core.r_squared, radius=radius)
     return _per_row(metric, model, masker, explanation, X, how)
 
@@ -153,7 +195,16 @@ def infidelity(
     normalize: bool = False,
     **how: Unpack[How],
 ) -> Any:
-    """Mean squared difference between predicted and true drops of each row's output."""
+    """Mean squared difference between predicted and true drops of each row's output.
+
+    Examples
+    --------
+    >>> f = lambda X: X[:, 0] * X[:, 1]
+    >>> background, X = np.zeros((1, 2)), np.array([[1.0, 1.0]])
+    >>> phi = shap.Explanation(np.array([[0.5, 0.5]]), np.zeros(1), X)
+    >>> infidelity(f, background, phi).tolist()
+    [0.125]
+    """
     metric = partial(core.infidelity, radius=radius, normalize=normalize)
     return _per_row(metric, model, masker, explanation, X, how)
 
@@ -161,7 +212,16 @@ def infidelity(
 def efficiency_gap(
     model: Any, masker: Any, explanation: Any, X: Any = None, **how: Unpack[How]
 ) -> Any:
-    """``|f(x) - g(x)|`` with everything kept: how far the values are from adding up."""
+    """``|f(x) - g(x)|`` with everything kept: how far the values are from adding up.
+
+    Examples
+    --------
+    >>> f = lambda X: X[:, 0] * X[:, 1]
+    >>> background, X = np.zeros((1, 2)), np.array([[1.0, 1.0]])
+    >>> phi = shap.Explanation(np.array([[0.5, 0.5]]), np.zeros(1), X)
+    >>> efficiency_gap(f, background, phi).tolist()
+    [0.0]
+    """
 
     def metric(f: Any, g: Any, n_features: int, **sampling: Any) -> Estimate:
         return core.efficiency_gap(f, g, n_features)
@@ -169,8 +229,46 @@ def efficiency_gap(
     return _per_row(metric, model, masker, explanation, X, how)
 
 
+def additive_surrogates(explanation: Any) -> list[Surrogate]:
+    """What the values of any SHAP explainer say about removals, one g for each row.
+
+    ``g(mask) = base value + sum of the values of what is kept``; of a cube of
+    interaction values likewise, a pair counts where both of its features are kept. No
+    model call: for what-if pages, plots and metrics.
+
+    Examples
+    --------
+    >>> explanation = shap.Explanation(np.array([[1.0, 2.0]]), np.array([0.5]))
+    >>> (g,) = additive_surrogates(explanation)
+    >>> g([[True, True], [True, False]]).tolist()
+    [3.5, 1.5]
+    """
+    values = np.asarray(explanation.values, dtype=np.float64)
+    base = np.asarray(explanation.base_values, dtype=np.float64)
+    if values.ndim < 2 or len(values) == 0:
+        raise ValueError(
+            f"values have shape {values.shape}; needed (n_rows, n_features[, ...]): "
+            "pass an explanation of rows, such as explanation[:1] for the first"
+        )
+    names = explanation.feature_names
+    names = names if isinstance(names, (list, tuple)) else None
+    bases = np.broadcast_to(base, len(values)) if base.ndim == 0 else base
+    return [
+        from_attributions(*cell, feature_names=names)
+        for cell in zip(values, bases, strict=True)
+    ]
+
+
 def games(model: Any, masker: Any, X: Any, **how: Unpack[How]) -> list[Game]:
-    """Every row of X as a function of masks, with the model's link applied."""
+    """Every row of X as a function of masks, with the model's link applied.
+
+    Examples
+    --------
+    >>> f = lambda X: X[:, 0] * X[:, 1]
+    >>> (game,) = games(f, np.zeros((1, 2)), np.array([[2.0, 3.0]]))
+    >>> game.function(np.array([[True, True], [True, False]]))
+    array([6., 0.])
+    """
     function = as_function(model)
     link = check_link(how.get("link", shap.links.identity))
     background = Background.of(masker)

@@ -175,3 +175,14 @@ def test_wrong_explanations():
     found = Harmonica(MODEL).explain(X, target=0)
     with raises(ValueError, match="2 surrogates for 3"):
         metrics.interpretation_error(MODEL, X, found[:2], target=0)
+
+
+def test_additive_surrogates_follow_the_feature_mask():
+    def forward(x):
+        return x.flatten(1).sum(1)
+
+    x = torch.ones(2, 1, 2, 2)
+    ids = torch.tensor([[0, 0], [1, 1]])[None, None]
+    scores = FeatureAblation(forward).attribute(x, feature_mask=ids)
+    found = metrics.additive_surrogates(forward, x, scores, feature_mask=ids)
+    assert [g([[True, False]])[0] for g in found] == [2.0, 2.0]

@@ -137,3 +137,19 @@ def test_mistakes_are_named():
         metrics.interpretation_error(model, BACKGROUND, explanation, X[:2])
     with pytest.raises(ValueError, match="pass the explained rows"):
         metrics.interpretation_error(model, BACKGROUND, [lambda m: m[:, 0]] * 3)
+
+
+def test_additive_surrogates_of_values_and_cubes():
+    explainer = HarmonicaExplainer(
+        lambda x: x[:, 0] * x[:, 1] + x[:, 2], np.zeros((1, 3))
+    )
+    rows = np.array([[1.0, 2.0, 3.0], [2.0, 2.0, 1.0]])
+    full, none = np.ones((1, 3), dtype=bool), np.zeros((1, 3), dtype=bool)
+    for explanation in (explainer(rows), explainer(rows, interactions=True)):
+        found = metrics.additive_surrogates(explanation)
+        for g, row in zip(found, rows, strict=True):
+            assert g(full)[0] == pytest.approx(row[0] * row[1] + row[2])
+            assert g(none)[0] == pytest.approx(0, abs=1e-12)
+    assert found[0]([[True, True, False]])[0] == pytest.approx(2)  # of the cube
+    with pytest.raises(ValueError, match="explanation of rows"):
+        metrics.additive_surrogates(explanation[0, 0])
