@@ -1,5 +1,8 @@
 """Maskers, model kinds and data kinds that SHAP's users bring."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from shap_harmonica import HarmonicaExplainer
+from shap_harmonica import HarmonicaExplainer, what_if
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(6, 4))
@@ -342,3 +345,25 @@ def test_maskers_that_can_not_be_hashed():
     expected = HarmonicaExplainer(model, np.zeros((1, 4)))(X)
     found = HarmonicaExplainer(SmallMemory(model, 3), Plain())(X)
     np.testing.assert_allclose(found.values, expected.values, atol=1e-9)
+
+
+def test_pages_hold_the_input_and_saved_surrogates_do_not(tmp_path):
+    rows = X.copy()
+    rows[0, 2] = 0.7625
+    explainer = HarmonicaExplainer(model, np.zeros((1, 4)))
+    what_if(explainer, explainer(rows), path=tmp_path / "page.html")
+    assert "0.7625" in (tmp_path / "page.html").read_text()
+    explainer.surrogates[0].save(tmp_path / "saved")
+    with np.load(tmp_path / "saved") as saved:
+        assert not any(0.7625 in saved[name] for name in saved)
+        assert any(np.sin(0.7625) in saved[name] for name in saved)  # an output
+
+    image = RNG.random((1, 6, 6, 3))
+    masker = shap.maskers.Image(np.zeros((6, 6, 3)))
+    explainer = HarmonicaExplainer(image_model, masker, groups=quadrants())
+    what_if(explainer, explainer(image), path=tmp_path / "image.html", output=0)
+    assert "data:image/png;base64," in (tmp_path / "image.html").read_text()
+
+    policy = (Path(__file__).parents[1] / "SECURITY.md").read_text()
+    secrecy = re.sub(r"\s+", " ", policy.split("**Secrecy.**")[1])
+    assert "What-if pages also embed the input they show" in secrecy
