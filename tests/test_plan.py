@@ -92,3 +92,59 @@ def test_stopped_is_saved(monkeypatch, tmp_path):
         g = fit_surrogate(f, 8, timeout=64)
     g.save(tmp_path / "g.npz")
     assert type(g).load(tmp_path / "g.npz").stopped == "timeout"
+
+
+def network(masks):
+    signs = np.where(masks, 1.0, -1.0)
+    return np.tanh(signs @ np.linspace(-1, 1, masks.shape[1]) / 2)
+
+
+@pytest.mark.parametrize("terms", [None, "auto"])
+def test_rounds_end_at_the_tolerance_or_the_budget(terms):
+    calls = []
+
+    def counted(masks):
+        calls.extend(mask.tobytes() for mask in masks)
+        return network(masks)
+
+    loose = fit_surrogate(counted, 14, budget=2000, terms=terms, tolerance=0.3)
+    assert loose.stopped == "tolerance"
+    assert loose.error.value <= 0.3
+    assert loose.n_evaluations == len(calls) == len(set(calls)) < 2000
+    tight = fit_surrogate(network, 14, budget=300, terms=terms, tolerance=1e-9)
+    assert tight.stopped == "budget"
+    assert tight.n_evaluations == 300
+    whole = fit_surrogate(network, 14, budget=300, terms=terms)
+    np.testing.assert_array_equal(tight.coef, whole.coef)
+
+
+def test_rounds_over_all_masks_end_exactly():
+    found = fit_surrogate(network, 9, budget=512, tolerance=1e-12)
+    assert found.error.exact
+    masks = all_masks(9)
+    np.testing.assert_allclose(found(masks), network(masks), atol=1e-12)
+
+
+def test_rounds_obey_the_timeout():
+    def slow(masks):
+        time.sleep(0.05)
+        return network(masks)
+
+    with pytest.warns(UserWarning, match="timeout"):
+        found = fit_surrogate(
+            slow,
+            14,
+            budget=2000,
+            batch_size=16,
+            terms=None,
+            tolerance=1e-9,
+            timeout=0.8,
+        )
+    assert found.stopped == "timeout"
+    assert found.n_evaluations < 2000
+
+
+@pytest.mark.parametrize("tolerance", [0, -1, float("nan"), "a", True])
+def test_tolerances_are_positive_numbers(tolerance):
+    with pytest.raises(ValueError, match="tolerance"):
+        fit_surrogate(network, 5, tolerance=tolerance)

@@ -26,7 +26,7 @@ from harmonica_core.estimators import (
 )
 from harmonica_core.evaluate import Evaluated, check_value_function, check_values
 from harmonica_core.evaluate import evaluate as evaluate_masks
-from harmonica_core.plan import evaluate_plan
+from harmonica_core.plan import check_tolerance, evaluate_plan, fit_in_rounds
 from harmonica_core.resilience import BatchSize, CallPolicy
 from harmonica_core.scaling import fit_scaled
 from harmonica_core.surrogate import Surrogate, check_feature_count, check_names
@@ -55,6 +55,7 @@ def fit_surrogate(
     retries: int = 0,
     rate_limit: float | None = None,
     timeout: float | None = None,
+    tolerance: float | None = None,
     feature_names: Iterable[str] | None = None,
     output_names: Iterable[str] | None = None,
 ) -> Surrogate:
@@ -109,6 +110,10 @@ def fit_surrogate(
     timeout : float, optional
         Seconds for the evaluations. When they have passed, the masks evaluated so
         far are fitted, with a warning and ``surrogate.stopped == "timeout"``.
+    tolerance : float, optional
+        Evaluate in rounds, each twice as large as the one before, until the stated
+        error of every output is at most this (in the units of the output) or the
+        budget ends; ``surrogate.stopped`` says which: "tolerance" or "budget".
     feature_names, output_names : iterable of str, optional
 
     Returns
@@ -130,6 +135,8 @@ def fit_surrogate(
     feature_names = check_names(feature_names, n_features, "feature_names")
     rng = np.random.default_rng(seed)
     share = near_share(near, terms, radius)
+    tolerance = check_tolerance(tolerance)
+    policy = CallPolicy(retries, rate_limit=rate_limit, timeout=timeout)
     masks = draw_masks(n_features, n_masks, rng, radius=radius, near=share, ends=ends)
     evaluate = partial(
         evaluate_masks,
@@ -139,25 +146,30 @@ def fit_surrogate(
         known=known,
         cache=cache,
         cache_key=cache_key,
-        policy=CallPolicy(retries, rate_limit=rate_limit, timeout=timeout),
+        policy=policy,
     )
-    stopped = False
-    if timeout is None:
-        values = evaluate(masks)
+
+    def fit(masks: Masks, values: Values) -> Surrogate:
+        (found,) = _fit_all(
+            masks,
+            values.reshape(len(values), 1, -1),
+            degree=degree,
+            alpha=alpha,
+            terms=terms,
+            radius=radius,
+            near=share,
+            ends=ends,
+            one_output=values.ndim == 1,
+        )
+        return found
+
+    if tolerance is not None:
+        surrogate = fit_in_rounds(evaluate, fit, masks, rng, tolerance, policy)
+    elif timeout is None:
+        surrogate = fit(masks, evaluate(masks))
     else:
         masks, values, stopped = evaluate_plan(evaluate, masks, rng)
-    (surrogate,) = _fit_all(
-        masks,
-        values.reshape(len(values), 1, -1),
-        degree=degree,
-        alpha=alpha,
-        terms=terms,
-        radius=radius,
-        near=share,
-        ends=ends,
-        one_output=values.ndim == 1,
-    )
-    surrogate = replace(surrogate, stopped="timeout" if stopped else None)
+        surrogate = replace(fit(masks, values), stopped="timeout" if stopped else None)
     return surrogate.with_names(feature_names, output_names)
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +15,11 @@ from harmonica_core._types import Masks, Values
 from harmonica_core.estimators import FEWEST_MASKS
 from harmonica_core.evaluate import EvaluationTimeout
 from harmonica_core.masks import are_paired, pair_numbers, rows_of_all
+from harmonica_core.resilience import CallPolicy
+from harmonica_core.surrogate import Surrogate
+
+# Masks of the first round; every further round has twice as many.
+_FIRST_ROUND = 128
 
 
 def evaluate_plan(
@@ -44,16 +52,80 @@ def evaluate_plan(
         kept = _whole_pairs(stop.rows, planned)
         if len(kept) < FEWEST_MASKS:
             raise
-        warnings.warn(
-            f"stopped by the timeout after {len(kept)} of {len(masks)} evaluations; "
-            "the surrogate is fitted to those",
-            stacklevel=4,
-        )
+        _warn_of_timeout(len(kept), len(masks))
         done = stop.evaluated.values[np.isin(stop.rows, kept)]
         return planned[kept], done, True
     restored = np.empty_like(values)
     restored[order] = values
     return masks, restored, False
+
+
+def fit_in_rounds(
+    evaluate: Callable[..., Values],
+    fit: Callable[[Masks, Values], Surrogate],
+    masks: Masks,
+    rng: np.random.Generator,
+    tolerance: float,
+    policy: CallPolicy,
+) -> Surrogate:
+    """Evaluate and fit twice as many masks each time until the error is small enough.
+
+    Returns
+    -------
+    Surrogate
+        Its ``stopped`` is "tolerance" when the stated error of every output is at most
+        that, "budget" when all masks were evaluated first, "timeout" when time ran out.
+    """
+    start = time.monotonic()
+    planned = masks[_fair_order(masks, rng)]
+    done, size = 0, min(_FIRST_ROUND, len(planned))
+    values: list[Values] = []
+    surrogate: Surrogate | None = None
+    while True:
+        if policy.timeout is not None:
+            left = max(policy.timeout - (time.monotonic() - start), 1e-9)
+            policy = replace(policy, timeout=left)
+            start = time.monotonic()
+        try:
+            rest = partial(evaluate, policy=policy)
+            _, new, late = evaluate_plan(rest, planned[done:size], rng)
+        except EvaluationTimeout:
+            if surrogate is None:
+                raise
+            _warn_of_timeout(done, len(planned))
+            return replace(surrogate, stopped="timeout")
+        values.append(new)
+        done += len(new)
+        surrogate = fit(planned[:done], np.concatenate(values))
+        if late:
+            return replace(surrogate, stopped="timeout")
+        stated = surrogate.error
+        if stated is not None and np.max(stated.value) <= tolerance:
+            return replace(surrogate, stopped="tolerance")
+        if done == len(planned):
+            return replace(surrogate, stopped="budget")
+        size = min(2 * size, len(planned))
+
+
+def _warn_of_timeout(done: int, planned: int) -> None:
+    warnings.warn(
+        f"stopped by the timeout after {done} of {planned} evaluations; the surrogate "
+        "is fitted to those",
+        stacklevel=5,
+    )
+
+
+def check_tolerance(tolerance: object) -> float | None:
+    """Return a number > 0, or None."""
+    if tolerance is None:
+        return None
+    number = isinstance(tolerance, (int, float, np.number))
+    if not number or isinstance(tolerance, bool) or not 0 < float(tolerance) < np.inf:  # type: ignore[arg-type]
+        raise ValueError(
+            f"tolerance={tolerance!r}; needed a finite number > 0, in the units of the "
+            "output, or None"
+        )
+    return float(tolerance)  # type: ignore[arg-type]
 
 
 def _fair_order(masks: Masks, rng: np.random.Generator) -> NDArray[np.int64]:

@@ -2,7 +2,8 @@
 
 A method explains: it takes ``(value_function, n_features, *, budget, seed)`` and
 returns a function of masks. A metric judges: it takes ``(f, g, n_features)`` and
-returns an `Estimate`. Whatever is registered here takes part in the comparisons.
+returns an `Estimate`. Whatever is registered here takes part in the comparisons; on
+the command line, ``harmonica compare --plugin module`` imports your module first.
 
 Examples
 --------

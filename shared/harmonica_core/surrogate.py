@@ -45,8 +45,8 @@ class Surrogate(Askable):
         Largest term that was a candidate in the fit, at least ``degree``: an absent
         term up to this size is a finding, a larger one was never looked for.
     feature_names, output_names : tuple of str, optional
-    stopped : "timeout" or None
-        Why fewer masks were evaluated than the budget allowed.
+    stopped : "timeout", "tolerance", "budget" or None
+        Why sampling ended early, or ended at all where a tolerance was given.
     evaluated : Evaluated, optional
         The masks and values it was fitted to.
 
