@@ -1,4 +1,12 @@
-"""Harmonica for Captum: `Harmonica(model)` in place of `KernelShap(model)`."""
+"""Harmonica for Captum: `Harmonica(model)` in place of `KernelShap(model)`.
+
+Examples
+--------
+>>> import torch
+>>> from captum_harmonica import Harmonica
+>>> Harmonica(lambda x: x[:, 0] * x[:, 1]).attribute(torch.tensor([[2.0, 3.0]]))
+tensor([[3., 3.]])
+"""
 
 try:
     import captum as _captum_itself

@@ -1,4 +1,13 @@
-"""Harmonica for SHAP: model-agnostic interaction values behind every SHAP plot."""
+"""Harmonica for SHAP: model-agnostic interaction values behind every SHAP plot.
+
+Examples
+--------
+>>> import numpy as np
+>>> from shap_harmonica import HarmonicaExplainer
+>>> explainer = HarmonicaExplainer(lambda X: X[:, 0] * X[:, 1], np.zeros((1, 2)))
+>>> explainer(np.array([[2.0, 3.0]])).values
+array([[3., 3.]])
+"""
 
 try:
     import shap  # noqa: F401

@@ -215,6 +215,14 @@ class HarmonicaExplainer(shap.Explainer):
         shap.Explanation
             ``values (n_rows, n[, n_outputs])``, ``base_values (n_rows[, n_outputs])``.
             A list of them when the model has several arguments.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> f = lambda X: X[:, 0] * X[:, 1] + X[:, 2]
+        >>> explanation = HarmonicaExplainer(f, np.zeros((1, 3)))(np.ones((2, 3)))
+        >>> explanation.values[0], explanation.base_values, explanation.error_std[0]
+        (array([0.5, 0.5, 1. ]), array([0., 0.]), array([0., 0., 0.]))
         """
         start = time.perf_counter()
         warn_about_l1(kwargs)

@@ -2,6 +2,14 @@
 
 The flow, one direction: masks -> values -> terms -> coef -> `Surrogate`. Needs numpy,
 scipy and scikit-learn only; never imports torch, captum or shap.
+
+Examples
+--------
+>>> from harmonica_core import fit_surrogate
+>>> f = lambda masks: 1.0 * (masks[:, 0] & masks[:, 1])  # any model on masks
+>>> g = fit_surrogate(f, n_features=3)
+>>> g([[True, True, False]]), g.shapley_values(), g.error
+(array([1.]), array([0.5, 0.5, 0. ]), 0 (exact))
 """
 
 from harmonica_core import indices, metrics, registry

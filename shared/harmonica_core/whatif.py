@@ -154,6 +154,14 @@ class Askable:
         Returns
         -------
         WhatIfPage
+
+        Examples
+        --------
+        >>> from harmonica_core import fit_surrogate
+        >>> g = fit_surrogate(lambda masks: masks.all(axis=1), 2, feature_names="ab")
+        >>> page = g.what_if(title="Why yes?", threshold=0.5)
+        >>> page.path is None, "Why yes?" in page.html
+        (True, True)
         """
         data = whatif_data.collect(
             self,
@@ -190,6 +198,14 @@ class Askable:
             Mask to start from; everything kept by default.
         output : int
         budget : int
+
+        Examples
+        --------
+        >>> from harmonica_core import fit_surrogate
+        >>> f = lambda masks: 3.0 * masks[:, 0] + masks[:, 1] + masks[:, 2]
+        >>> change = fit_surrogate(f, n_features=3).smallest_change(threshold=2.5)
+        >>> change.features, round(change.after, 6), change.exact
+        ((0,), 2.0, True)
         """
         one = whatif_data.one_output(self, output)
         return search.smallest_change(
