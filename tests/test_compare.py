@@ -15,6 +15,7 @@ import pytest
 from harmonica_compare.cli import main
 from harmonica_compare.methods import METHODS
 from harmonica_compare.results import Cell, Results
+from harmonica_compare.tables import mean
 from harmonica_core import Estimate, plots, registry
 
 NUMBER = (int, float)
@@ -330,6 +331,18 @@ def test_reports_without_some_figures(tmp_path, values, args):
     assert page.endswith("</html>\n") and "Error against budget" not in page
 
 
+def test_a_radius_that_only_the_second_case_has(tmp_path):
+    folder, out = tmp_path / "games", tmp_path / "out"
+    folder.mkdir()
+    for name, n in [("a", 2), ("b", 4)]:
+        np.savez(folder / f"{name}.npz", values=np.arange(2.0**n)[None] ** 2)
+    args = ["--task", "games", "--data", folder, "--radii", "2,4", "--budget", 10]
+    assert compare(*args, "--methods", "harmonica-2", out=out) == 0
+    results = check_file(out / "results.json")
+    wide = mean(list(results.cells), "L2@4")
+    assert [float(wide), wide.standard_error] == results.cells[1].numbers["L2@4"]
+
+
 STOPS = """
 def loading():
     raise KeyboardInterrupt
@@ -446,6 +459,24 @@ def test_registered_methods_and_metrics(games, tmp_path, registered, jobs):
     assert "gap_when_empty" in (out / "report.html").read_text()
 
 
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_ctrl_c_is_answered_by_the_first_process_alone(
+    games, tmp_path, registered, jobs
+):
+    @registered.methods.register("deaf")
+    def deaf(value_function, n_features, *, budget, seed):
+        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+            raise RuntimeError("hears Ctrl-C")
+        return lambda masks: np.zeros(len(masks))
+
+    out = tmp_path / "out"
+    args = ["--task", "games", "--data", games, "--budget", 20, "--methods", "deaf"]
+    assert compare(*args, out=out, jobs=jobs) == 0
+    status = "ok" if jobs > 1 else "failed"
+    cells = Results.load(out / "results.json").cells
+    assert [cell.status for cell in cells] == [status] * 2
+
+
 def test_a_plugin_takes_part_in_every_process(games, tmp_path):
     (tmp_path / "my_methods.py").write_text(
         "import numpy as np\n"
@@ -477,7 +508,8 @@ def test_the_trade_off_names_its_points(games, tmp_path, monkeypatch):
     assert compare(*args, "--methods", methods, "--radii", "inf", out=out) == 0
     ((curves, labels),) = drawn
     assert labels["Harmonica"] == ["degree 3", "3 anchors", "5 anchors"]
-    assert labels["Harmonica-constrained"] == ["5 anchors, pulled together"]
+    (constrained,) = curves["Harmonica-constrained, 5 anchors"]
+    assert constrained[0] == pytest.approx(np.log(5))
     assert [round(float(np.exp(x))) for x, _ in curves["Harmonica"]] == [1, 3, 5]
     assert [len(curves[name]) for name in labels] == [3, 1]
 

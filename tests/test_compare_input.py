@@ -44,6 +44,8 @@ def test_tables(refused, tmp_path):
     label = ["--label", "y", "--data"]
     only = save(tmp_path / "only.csv", "y\n" + "a\nb\n" * 20)
     refused("no column beside", *label, only)
+    missing = save(tmp_path / "missing.csv", "a,b,y\n" + ",1,x\n2,,y\n" * 20)
+    refused("missing value", *label, missing)
     rows = "".join(f"{k},{'inf' if k % 3 == 0 else k}\n" for k in range(60))
     refused("infinite", *label, save(tmp_path / "inf.csv", "a,y\n" + rows))
 

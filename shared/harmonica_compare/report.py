@@ -247,7 +247,8 @@ _TRADE_OFF = {
         "anchor-5": "5 anchors",
         "anchor-9": "9 anchors",
     },
-    "Harmonica-constrained": {"constrained": "5 anchors, pulled together"},
+    # Named in the legend: beside its point the note would lie on that of 5 anchors.
+    "Harmonica-constrained, 5 anchors": {"constrained": ""},
 }
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from importlib import metadata
+from threading import current_thread, main_thread
 from typing import Any
 
 import numpy as np
@@ -134,7 +137,7 @@ def run_plan(plan: Plan, done: set[Key], jobs: int = 1) -> Iterator[Cell]:
         for k in todo:
             yield from run_case(plan, k, done)
         return
-    whole_case = partial(_run_whole_case, plan, done)
+    whole_case = partial(_run_whole_case, plan, done, os.getpid())
     for cells in iterate_parallel(whole_case, todo, jobs):
         yield from cells
 
@@ -168,7 +171,10 @@ def _radii(plan: Plan, n_features: int) -> list[int | None]:
     return [r for r in plan.radii if r is None or r <= n_features]
 
 
-def _run_whole_case(plan: Plan, done: set[Key], number: int) -> list[Cell]:
+def _run_whole_case(plan: Plan, done: set[Key], parent: int, number: int) -> list[Cell]:
+    if os.getpid() != parent and current_thread() is main_thread():
+        # Ctrl-C reaches every process; the parent alone answers, and ends the others.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
     return list(run_case(plan, number, done))
 
 

@@ -50,11 +50,12 @@ def ok_cells(results: Results, budget: int) -> dict[str, list[Cell]]:
 
 def mean(cells: list[Cell], name: str) -> Estimate | None:
     """Mean of a number over cases with the standard error of that mean."""
-    values = [cell.numbers[name][0] for cell in cells if name in cell.numbers]
-    if not values:
+    pairs = [cell.numbers[name] for cell in cells if name in cell.numbers]
+    if not pairs:
         return None
-    if len(values) == 1:
-        return Estimate(values[0], cells[0].numbers[name][1], 1)
+    if len(pairs) == 1:
+        return Estimate(*pairs[0], 1)
+    values = [value for value, _ in pairs]
     spread = float(np.std(values, ddof=1) / np.sqrt(len(values)))
     return Estimate(float(np.mean(values)), spread, len(values))
 

@@ -99,6 +99,11 @@ def _read_csv(options: TaskOptions) -> Table:
         ]
     ).astype(np.float64)
     whole = np.isfinite(features).all(axis=1)
+    if not whole.any():
+        raise TaskError(
+            f"--data {path}: every row has a missing value; fill them in, or remove "
+            "the columns that have many"
+        )
     numbers = pd.api.types.is_numeric_dtype(target) and target.nunique() > 10
     if numbers:
         found_target, n_classes = target.to_numpy(np.float64), 0
