@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import browser
@@ -475,6 +476,32 @@ def test_ctrl_c_is_answered_by_the_first_process_alone(
     status = "ok" if jobs > 1 else "failed"
     cells = Results.load(out / "results.json").cells
     assert [cell.status for cell in cells] == [status] * 2
+
+
+def test_methods_that_other_processes_can_not_run(games, registered, capsys):
+    lock = threading.Lock()
+
+    @registered.methods.register("locked")
+    def locked(value_function, n_features, *, budget, seed):
+        with lock:
+            return lambda masks: np.zeros(len(masks))
+
+    @registered.methods.register("dies")
+    def dies(value_function, n_features, *, budget, seed):
+        os._exit(1)
+
+    args = ["--task", "games", "--data", games, "--budget", 20, "--methods"]
+    for name, message in [("locked", "pickle"), ("dies", "a process died")]:
+        assert compare(*args, name, jobs=2) == 2
+        last = capsys.readouterr().err.splitlines()[-1]
+        assert message in last and "--jobs 1" in last
+    assert compare(*args, "locked", jobs=1) == 0
+
+
+def test_a_registered_method_does_not_hide_behind_a_built_in_name(registered, capsys):
+    registered.methods.register("lime")(lambda value_function, n_features, **_: None)
+    assert compare("--methods", "lime") == 2
+    assert "lime" in capsys.readouterr().err.splitlines()[-1]
 
 
 def test_a_plugin_takes_part_in_every_process(games, tmp_path):

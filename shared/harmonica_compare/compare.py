@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from concurrent.futures import BrokenExecutor
 from pathlib import Path
 from pickle import PicklingError
 from typing import Any
@@ -78,6 +79,8 @@ def run(args: argparse.Namespace) -> int:
         return _leave(one_line(error), 2)
     except PicklingError as error:  # what was registered goes to other processes
         return _leave(f"{one_line(error)} Use --jobs 1.", 2)
+    except BrokenExecutor:
+        return _leave("a process died, perhaps for want of memory; use --jobs 1", 2)
     except KeyboardInterrupt:
         return _leave("stopped", 130)
     return 0 if results.complete else 130
@@ -181,7 +184,13 @@ def _radii(text: str) -> tuple[int | None, ...]:
 
 
 def _methods(text: str | None) -> tuple[str, ...]:
-    known = [*METHODS, *(name for name in registry.methods if name not in METHODS)]
+    twice = ", ".join(name for name in registry.methods if name in METHODS)
+    if twice:
+        raise ValueError(
+            f"the registered method {twice} has the name of a built-in one; register "
+            "it under another name"
+        )
+    known = [*METHODS, *registry.methods]
     if text is None:
         return tuple(name for name in known if name not in _SLOW)
     if text == "all":

@@ -54,7 +54,8 @@ def mean(cells: list[Cell], name: str) -> Estimate | None:
     if not pairs:
         return None
     if len(pairs) == 1:
-        return Estimate(*pairs[0], 1)
+        value, standard_error = pairs[0]
+        return Estimate(value, standard_error, 1)
     values = [value for value, _ in pairs]
     spread = float(np.std(values, ddof=1) / np.sqrt(len(values)))
     return Estimate(float(np.mean(values)), spread, len(values))
