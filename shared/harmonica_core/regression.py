@@ -30,6 +30,8 @@ _SLACK = 4
 _APPROACH, _LOOSE = 4, 5e-2
 # Terms are gathered at this tolerance before the exact solution.
 _NEAR = 1e-3
+# Terms enter at most so often; correlated columns may ask for ever more of them.
+_ROUNDS = 40
 # Targets that pay for inverting the Gram matrix once.
 _MANY_TARGETS = 10
 
@@ -227,7 +229,9 @@ class Regression:
         if self.rows is not None and tol == 0:
             self.solve(alpha, _NEAR, which)
         self._solve_working_set(alpha, tol, which)
-        while self.rows is not None:
+        if self.rows is None:
+            return
+        for _ in range(_ROUNDS):
             slopes = self.all_slopes()[:, 0]
             slopes[self.index] = 0.0
             largest = slopes.max(initial=0.0)

@@ -77,14 +77,14 @@ def beside_lasso_cv(n):
 @pytest.mark.filterwarnings("ignore")
 def test_16_features_beside_lasso_cv():
     _, error = beside_lasso_cv(16)
-    assert error <= 1.01
+    assert error <= 1.02
 
 
 @pytest.mark.skipif(not SLOW, reason="HARMONICA_SLOW is not set: LassoCV takes minutes")
 @pytest.mark.filterwarnings("ignore")
 def test_50_features_beside_lasso_cv():
     _, error = beside_lasso_cv(50)
-    assert error <= 1.01
+    assert error <= 1.02
 
 
 @pytest.mark.parametrize(("n", "degree"), [(200, 3), (1000, 2)])
