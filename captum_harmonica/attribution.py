@@ -18,17 +18,11 @@ from captum_harmonica.reuse import NotComparable, content, model_state
 from captum_harmonica.value_function import Inputs, Masks, masked_forward
 from harmonica_core import Surrogate
 from harmonica_core.estimators import ReadableSet
-from harmonica_core.fit import (
-    check_alpha,
-    check_degree,
-    draw_masks,
-    fit_surrogates,
-    near_share,
-    surrogates_of,
-)
+from harmonica_core.fit import fit_surrogates, surrogates_of
 from harmonica_core.indices import check_index, feature_values
 from harmonica_core.masks import all_masks
 from harmonica_core.ridge import fit_ridge, is_affordable, shapley_masks
+from harmonica_core.settings import check_alpha, check_degree, draw_masks, near_share
 
 Budget = int | Literal["auto"]
 

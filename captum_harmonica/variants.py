@@ -16,9 +16,10 @@ from harmonica_core.anchored_fit import (
     fit_constrained,
 )
 from harmonica_core.family import anchor_masks, check_anchors
-from harmonica_core.fit import draw_masks, fit_surrogates
+from harmonica_core.fit import fit_surrogates
 from harmonica_core.low_degree_fit import fit_low_degree
 from harmonica_core.masks import check_radius
+from harmonica_core.settings import draw_masks
 
 
 class HarmonicaLocal(Harmonica):

@@ -14,9 +14,10 @@ from harmonica_core.anchored import draw_anchors
 from harmonica_core.anchored_fit import Fitter, fit_anchored, fit_constrained
 from harmonica_core.estimators import Fit
 from harmonica_core.family import anchor_masks, check_anchors
-from harmonica_core.fit import check_budget, check_degree, surrogate_of
+from harmonica_core.fit import surrogate_of
 from harmonica_core.low_degree_fit import fit_low_degree
 from harmonica_core.ridge import fit_ridge, is_affordable, shapley_masks
+from harmonica_core.settings import check_budget, check_degree
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ def test_one_output_alone(two_outputs):
         yes(draw.all_masks(3)), two_outputs(draw.all_masks(3))[:, 1]
     )
     assert float(yes.error) == 0
-    with pytest.raises(ValueError, match="needed 0 to 1"):
+    with pytest.raises(ValueError, match="from 0 to 1"):
         two_outputs.output(2)
 
 

@@ -23,8 +23,8 @@ from harmonica_compare.masked_rows import ModelError, Task, explain_rows, load_m
 from harmonica_compare.streams import Source, write_part
 from harmonica_core import input_key
 from harmonica_core._types import Floats
-from harmonica_core.fit import check_budget, check_degree
 from harmonica_core.parallel import check_n_jobs, iterate_parallel
+from harmonica_core.settings import check_budget, check_degree
 
 _MANIFEST = "explain.json"
 _LEFTOVERS = ".part-*.tmp"
@@ -110,6 +110,7 @@ class Job:
     def settings(self) -> dict[str, Any]:
         """Return what a resumed run must have in common with the first."""
         task = asdict(self.task)
+        del task["folder"]  # the same rows from anywhere
         task["background"] = input_key(task["background"])
         return {
             "data": self.source.path.name,

@@ -6,7 +6,7 @@ import importlib
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -36,6 +36,8 @@ class Task:
     degree, budget, seed : int
     batch : int
         Model rows per call.
+    folder : str
+        Where the model is looked for; a worker may have been started elsewhere.
     """
 
     model: str
@@ -44,6 +46,7 @@ class Task:
     budget: int
     seed: int
     batch: int
+    folder: str = field(default_factory=os.getcwd)
 
 
 @dataclass(frozen=True)
@@ -80,14 +83,18 @@ class Explained:
         return table
 
 
+def _look_in(folder: str) -> None:
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+
+
 @cache
 def load_model(spec: str) -> Callable[[Floats], Any]:
     """Import ``module:function``; modules in the working directory count."""
     name, _, attribute = spec.partition(":")
     if not name or not attribute:
         raise ModelError(f"--model {spec}: needed module:function")
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
+    _look_in(os.getcwd())
     try:
         found: Any = importlib.import_module(name)
         for part in attribute.split("."):
@@ -112,6 +119,7 @@ def explain_rows(task: Task, rows: Floats, first_row: int = 0) -> Explained:
     first_row : int
         Number of the first row in the data, for messages.
     """
+    _look_in(task.folder)
     n_features = rows.shape[1]
     rng = np.random.default_rng(task.seed)
     masks = draw_masks(n_features, task.budget, rng, ends=True)

@@ -25,8 +25,9 @@ from harmonica_core.family import (
     harmonica_local,
     low_degree,
 )
-from harmonica_core.fit import auto_budget, draw_masks, fit_surrogate, fit_surrogates
+from harmonica_core.fit import fit_surrogate, fit_surrogates
 from harmonica_core.resilience import BatchSize
+from harmonica_core.settings import auto_budget, draw_masks
 from harmonica_core.surrogate import Surrogate
 
 __all__ = [

@@ -25,8 +25,9 @@ from harmonica_core.estimators import (
     with_empty_term,
 )
 from harmonica_core.evaluate import Evaluated, check_values
-from harmonica_core.fit import check_alpha, check_degree, fit_values
+from harmonica_core.fit import fit_values
 from harmonica_core.lasso import fit_sparse
+from harmonica_core.settings import check_alpha, check_degree
 from harmonica_core.surrogate import Surrogate
 
 Fitter = Callable[..., AnchoredSurrogate]

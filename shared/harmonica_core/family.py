@@ -23,15 +23,15 @@ from harmonica_core.anchored_fit import (
     fit_constrained,
 )
 from harmonica_core.evaluate import check_value_function, evaluate
-from harmonica_core.fit import (
+from harmonica_core.fit import fit_surrogate
+from harmonica_core.low_degree_fit import fit_low_degree
+from harmonica_core.resilience import CallPolicy
+from harmonica_core.settings import (
     check_budget,
     check_degree,
     check_settings,
     draw_masks,
-    fit_surrogate,
 )
-from harmonica_core.low_degree_fit import fit_low_degree
-from harmonica_core.resilience import CallPolicy
 from harmonica_core.surrogate import Surrogate, check_feature_count, check_names
 
 __all__ = [

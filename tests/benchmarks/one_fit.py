@@ -11,8 +11,8 @@ import time
 
 import numpy as np
 
-from harmonica_core.fit import draw_masks
 from harmonica_core.lasso import fit_sparse
+from harmonica_core.settings import draw_masks
 
 
 def network(n_features, n_targets, rng, width=30):
