@@ -292,3 +292,11 @@ def test_predictions_take_bounded_memory():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 3e7 < masks.shape[0] * 500 * 8 / 10
+
+
+def test_two_masks_do_not_state_a_spread_of_the_truthful_gap():
+    def f(masks):
+        return 5.0 * masks[:, 1]
+
+    with pytest.raises(ValueError, match="needed at least 3"):
+        metrics.truthful_gap(f, lambda masks: 0 * f(masks), 30, max_evaluations=2)

@@ -43,6 +43,10 @@ _N_PAIRS = 1 << 13
 _PAIRS_PER_MASK = 8
 
 
+# Two masks make one pair, and one pair has no spread.
+_FEWEST_DRAWS = 3
+
+
 def truthful_gap(
     f: Function | EvaluationSet,
     g: Function,
@@ -81,6 +85,11 @@ def truthful_gap(
     if is_exact(parts):
         value = _enumerated(known, residual, readable)
         variance = np.zeros_like(value)
+    elif len(known) < _FEWEST_DRAWS:
+        raise ValueError(
+            f"{len(known)} sampled masks tell nothing of their own spread; needed at "
+            f"least {_FEWEST_DRAWS}: raise max_evaluations"
+        )
     else:
         kernel = (
             DegreeKernel(known.n_features, readable)
