@@ -55,6 +55,35 @@ def test_descent_of_a_target_ignores_the_others():
         np.testing.assert_allclose(together[:, [k]], alone, atol=1e-12)
 
 
+@pytest.mark.parametrize("scale", [1.0, 1e-3])
+def test_steps_in_single_precision_lead_to_the_same_solution(scale):
+    matrix, corr = problem(200, 80, 12)
+    corr *= scale
+    alpha = scale * np.geomspace(0.5, 1e-4, 12)
+    power, start = scale**2 * np.ones(12), np.zeros_like(corr)
+    rounded = matrix.astype(np.float32)
+    exact = gram.solve(matrix, corr, power, alpha, start)
+    found = gram.solve(matrix, corr, power, alpha, start, rounded=rounded)
+    np.testing.assert_allclose(found, exact, atol=1e-12 * scale)
+    big = slice(0, 4)
+    loose, slope = gram.solve_loosely(
+        matrix,
+        corr[:, big],
+        power[big],
+        alpha[big],
+        start[:, big],
+        corr[:, big],
+        1e-2,
+        rounded=rounded,
+    )
+    assert (loose == loose.astype(np.float32)).all(), "the rounded matrix was not used"
+    off = np.abs(slope - (corr[:, big] - matrix @ loose)).max()
+    assert off < 2e-6 * scale
+    assert (
+        violation(matrix, corr[:, big], alpha[big], loose) < 0.03 * alpha[big]
+    ).all()
+
+
 def test_an_inverse_changes_nothing():
     matrix, corr = problem(200, 80, 12)
     alpha = np.geomspace(0.5, 1e-4, 12)

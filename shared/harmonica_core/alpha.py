@@ -28,7 +28,15 @@ from harmonica_core.path import (
     slack,
 )
 
-__all__ = ["N_FOLDS", "Choice", "choose", "closed_form_holds", "keep", "leave_out"]
+__all__ = [
+    "N_FOLDS",
+    "Choice",
+    "choose",
+    "closed_form_holds",
+    "for_all_rows",
+    "keep",
+    "leave_out",
+]
 
 _MANY_ROWS, _ROWS_PER_TERM = 100, 1.25
 # A smaller strength has to earn a thousandth for each step down the grid.
@@ -103,6 +111,15 @@ def choose(parts: list[Part], relax: Literal["auto"] | bool) -> Choice:
         return _by_score(top, follow_path(parts, top, relax, _SEARCH), relax)
     path = follow_path(parts, top, relax, _HOPEFUL_SEARCH)
     return _cross_validate(parts, top, path, relax)
+
+
+def for_all_rows(choice: Choice) -> Floats:
+    """Strengths ``(K,)`` for all rows of those that are best for four fifths of them.
+
+    What noise adds to a term's correlation falls as one over the root of the rows, and
+    so does the strength that hides it. A refit keeps the support that was chosen.
+    """
+    return np.where(choice.relaxed, 1.0, np.sqrt(1 - 1 / N_FOLDS)) * choice.alpha
 
 
 def keep(parts: list[Part], alpha: Floats, relaxed: bool) -> Choice:

@@ -102,7 +102,8 @@ def _is_table(table: NDArray[Any], n_features: int) -> bool:
     """Check range, ascending features, padding at the end, distinct rows."""
     if table.size == 0:
         return len(table) <= 1
-    if len(np.unique(table, axis=0)) != len(table):
+    ordered = table[np.lexsort(table.T)]
+    if not (ordered[1:] != ordered[:-1]).any(axis=1).all():
         return False
     left, right = table[:, :-1], table[:, 1:]
     ascending = (right == -1) | ((left >= 0) & (left < right))

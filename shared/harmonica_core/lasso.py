@@ -236,10 +236,11 @@ def _fit(
         chosen = choice.choose(parts, relax)
     else:
         chosen = choice.keep(parts, given, relax is True)
-    every = np.arange(len(chosen.alpha))
+    alpha = chosen.alpha if given is not None else choice.for_all_rows(chosen)
+    every = np.arange(len(alpha))
     for part in parts:
-        part.full.solve(chosen.alpha, 0.0, every)
-    gap = _relative_gap([part.full for part in parts], chosen.alpha)
+        part.full.solve(alpha, 0.0, every)
+    gap = _relative_gap([part.full for part in parts], alpha)
     again = np.flatnonzero(chosen.relaxed)
     intercept = np.zeros(len(every))
     index, coef = [], []
@@ -253,7 +254,7 @@ def _fit(
     held_out = chosen.held_out
     if not held_out:
         held_out = [choice.leave_out(part, chosen.relaxed) for part in parts]
-    return _Block(index, coef, intercept, chosen.alpha, gap, chosen.relaxed, held_out)
+    return _Block(index, coef, intercept, alpha, gap, chosen.relaxed, held_out)
 
 
 def _relative_gap(regressions: list[Regression], alpha: Floats) -> Floats:

@@ -143,7 +143,8 @@ def _visit(
 ) -> None:
     """Solve targets ``which`` at their positions ``(n_which,)``, and keep the best."""
     for part in parts:
-        part.full.solve(top[which] * RATIO**position, LOOSE, which, ahead=RATIO)
+        alpha = top[which] * RATIO**position
+        part.full.solve(alpha, LOOSE, which, ahead=RATIO, rough=True)
     better = lasso.record(position, score(parts, which), which)
     for one in kept:
         one.store(better)

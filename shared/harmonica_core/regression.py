@@ -138,9 +138,11 @@ class Regression:
         self.total = moments.total or 1.0  # no rows: nothing but zeros
         self.column_means = moments.x / self.total if center else 0 * moments.x
         self.mean = moments.y / self.total if center else 0 * moments.y
-        self.gram = moments.xx / self.total
-        self.gram -= np.outer(self.column_means, self.column_means)
-        self.corr = moments.xy / self.total - np.outer(self.column_means, self.mean)
+        gram, self.corr = moments.xx / self.total, moments.xy / self.total
+        if center:
+            gram -= np.outer(self.column_means, self.column_means)
+            self.corr -= np.outer(self.column_means, self.mean)
+        self._set_gram(gram)
         self.power = moments.yy / self.total - self.mean**2
         self.coef, self.slope = np.zeros_like(self.corr), self.corr.copy()
         self.index: Index = np.arange(len(self.corr))
@@ -154,6 +156,16 @@ class Regression:
         out.columns = empty
         return out
 
+    def _set_gram(self, gram: Floats) -> None:
+        self.gram = gram
+        self._single: NDArray[np.float32] | None = None
+
+    def _rounded(self) -> NDArray[np.float32]:
+        """``gram`` in single precision."""
+        if self._single is None:
+            self._single = self.gram.astype(np.float32)
+        return self._single
+
     def add(self, index: Index) -> None:
         """Let terms enter the working set, with coefficient zero."""
         if self.rows is None or not len(index):
@@ -165,7 +177,7 @@ class Regression:
         self.column_means = np.concatenate([self.column_means, means])
         cross = products(weighted, self.columns) / self.total
         cross -= np.outer(means, self.column_means)
-        self.gram = _bordered(self.gram, cross)
+        self._set_gram(_bordered(self.gram, cross))
         centred = (self.rows.targets - self.mean) * self.rows.weights[:, None]
         corr = new.astype(np.float64) @ centred / self.total
         self.corr = np.concatenate([self.corr, corr])
@@ -176,7 +188,7 @@ class Regression:
 
     def keep(self, which: Index) -> None:
         """Reduce the working set to positions ``which``."""
-        self.gram = self.gram[which[:, None], which]
+        self._set_gram(self.gram[which[:, None], which])
         for name in ("columns", "column_means", "corr", "coef", "slope", "index"):
             setattr(self, name, getattr(self, name)[which])
 
@@ -218,17 +230,23 @@ class Regression:
         return np.asarray(self.all_slopes().max(axis=0, initial=0.0))
 
     def solve(
-        self, alpha: Floats, tol: float, which: Index, ahead: float = 1.0
+        self,
+        alpha: Floats,
+        tol: float,
+        which: Index,
+        ahead: float = 1.0,
+        rough: bool = False,
     ) -> None:
         """Solve targets ``which`` at ``alpha (n_which,)``, over all terms of C.
 
         ``tol`` is relative to alpha; zero asks for the exact solution. Terms whose
         correlation exceeds ``alpha * (1 + tol)`` enter until there are none; with
         them those above ``ahead * alpha``, which the next, smaller strength will need.
+        ``rough`` allows steps in single precision.
         """
         if self.rows is not None and tol == 0:
             self.solve(alpha, _NEAR, which)
-        self._solve_working_set(alpha, tol, which)
+        self._solve_working_set(alpha, tol, which, rough)
         if self.rows is None:
             return
         for _ in range(_ROUNDS):
@@ -238,7 +256,7 @@ class Regression:
             self._enter(slopes, ahead * float(alpha[0]))
             if largest <= float(alpha[0]) * (1 + max(tol, 1e-6)):
                 break
-            self._solve_working_set(alpha, tol, which)
+            self._solve_working_set(alpha, tol, which, rough)
 
     def approach(self, top: Floats, alpha: Floats, which: Index) -> None:
         """Come down from zero at ``top`` to a loose solution at ``alpha``."""
@@ -260,18 +278,35 @@ class Regression:
             wanted = np.sort(wanted[best])
         self.add(wanted)
 
-    def _solve_working_set(self, alpha: Floats, tol: float, which: Index) -> None:
+    def _solve_working_set(
+        self, alpha: Floats, tol: float, which: Index, rough: bool
+    ) -> None:
         some = which if len(which) < self.coef.shape[1] else slice(None)
         coef, slope, corr = self.coef[:, some], self.slope[:, some], self.corr[:, some]
         power = np.maximum(self.power[some], np.finfo(np.float64).tiny)
         if tol > 0:
             coef, slope = kernels.solve_loosely(
-                self.gram, corr, power, alpha, coef, slope, tol, self.uniform
+                self.gram,
+                corr,
+                power,
+                alpha,
+                coef,
+                slope,
+                tol,
+                self.uniform,
+                self._rounded() if rough else None,
             )
         else:
             inverse = self._inverse(len(alpha))
             coef = kernels.solve(
-                self.gram, corr, power, alpha, coef, inverse, self.uniform
+                self.gram,
+                corr,
+                power,
+                alpha,
+                coef,
+                inverse,
+                self.uniform,
+                self._rounded(),
             )
             slope = corr - self.gram @ coef
         self.coef[:, some], self.slope[:, some] = coef, slope

