@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from harmonica_core import basis
 from harmonica_core._types import Floats, Masks, Table
@@ -64,19 +64,22 @@ class ParityDesign:
         """Columns of the given terms, one term a row: ``(n_index, rows)``."""
         return basis.columns(self.sign_rows, self.table[index])
 
-    def correlations(self, residual: Floats) -> Floats:
-        """``X^T residual``: ``(n_terms,)``, in float32 products."""
+    def correlations(
+        self, residual: Floats, precision: DTypeLike = np.float32
+    ) -> Floats:
+        """``X^T residual``: ``(n_terms,)``, in products of the given precision."""
         out = np.empty(len(self.table))
-        weighted = residual.astype(np.float32)
+        weighted = residual.astype(precision)
+        signs = self.sign_rows[:-1].astype(precision, copy=False)
         for size, rows in self.groups:
-            complete = len(rows) == math.comb(len(self.sign_rows) - 1, size)
+            complete = len(rows) == math.comb(len(signs), size)
             if complete and size in _PRODUCTS:
-                out[rows] = _PRODUCTS[size](self.sign_rows[:-1], weighted)
+                out[rows] = _PRODUCTS[size](signs, weighted)
             else:
                 out[rows] = self._blocked(rows, weighted)
         return out
 
-    def _blocked(self, rows: Index, residual: Signs) -> Signs:
+    def _blocked(self, rows: Index, residual: NDArray[Any]) -> NDArray[Any]:
         """Correlations with explicit columns, one bounded block at a time."""
         step = max(1, _BLOCK_BYTES // (4 * len(residual)))
         blocks = [
@@ -105,24 +108,25 @@ def _lexicographic(table: Table) -> Index | slice:
     return slice(None) if (first > 0).all() else np.lexsort(table.T[::-1])
 
 
-def _singles(z: Signs, residual: Signs) -> Signs:
-    return z @ residual
+def _singles(z: NDArray[Any], residual: NDArray[Any]) -> NDArray[Any]:
+    out: NDArray[Any] = z @ residual
+    return out
 
 
-def _pairs(z: Signs, residual: Signs) -> Signs:
+def _pairs(z: NDArray[Any], residual: NDArray[Any]) -> NDArray[Any]:
     """``sum_t r_t z_ti z_tj`` for i < j in lexicographic order."""
-    weighted: Signs = z * residual
+    weighted: NDArray[Any] = z * residual
     return _upper(weighted @ z.T)
 
 
-def _triples(z: Signs, residual: Signs) -> Signs:
+def _triples(z: NDArray[Any], residual: NDArray[Any]) -> NDArray[Any]:
     """``sum_t r_t z_ti z_tj z_tk`` for i < j < k in lexicographic order."""
     weighted = z * residual
     blocks = [_pairs(z[i + 1 :], weighted[i]) for i in range(len(z) - 2)]
     return np.concatenate(blocks)
 
 
-def _upper(square: Signs) -> Signs:
+def _upper(square: NDArray[Any]) -> NDArray[Any]:
     """Return the entries above the diagonal, row by row."""
     return square[np.triu(np.ones(square.shape, dtype=bool), 1)]
 

@@ -24,6 +24,7 @@ from scipy.special import gammaln
 
 from harmonica_core import basis
 from harmonica_core._types import Floats, Masks, Table
+from harmonica_core.correlations import ParityDesign
 from harmonica_core.estimate import Estimate
 from harmonica_core.estimators import Fit
 from harmonica_core.masks import are_paired, interleave_pairs
@@ -40,6 +41,8 @@ _NEGLIGIBLE = 0.1
 # Parity columns made at a time: they should stay in the processor's cache.
 _BLOCK_BYTES = 1 << 20
 _BLOCK_MASKS = 512
+# Functions so few that each goes through products of the signs instead.
+_FEW_COLUMNS = 8
 
 
 def shapley_masks(n_features: int, n_masks: int, rng: np.random.Generator) -> Masks:
@@ -119,9 +122,9 @@ def fit_ridge(masks: Masks, values: Floats, degree: int) -> Fit:
     square = np.zeros_like(even)
     for parity, target in ((0, even - centre), (1, odd)):
         members = np.flatnonzero(sizes % 2 == parity)
-        part = _fit_part(halves, table[members], target)
-        coef[members] += part.coef
-        square += part.left_out**2
+        part, left_out = _fit_part(halves, table[members], target)
+        coef[members] += part
+        square += left_out**2
     error = _error(square, uniform_weights(halves), len(masks))
     coef = _without_negligible(table, coef, np.asarray(error.value))
     return Fit(table, coef, np.zeros(values.shape[1]), error)
@@ -129,23 +132,35 @@ def fit_ridge(masks: Masks, values: Floats, degree: int) -> Fit:
 
 @dataclass(frozen=True)
 class _Part:
-    """Coefficients (n_terms, K) of one parity, leave-one-out residuals (m, K)."""
+    """Solution (size of the matrix, K) of one parity, left-out residuals (m, K)."""
 
-    coef: Floats
+    solution: Floats
     left_out: Floats
 
 
-def _fit_part(halves: Masks, table: Table, target: Floats) -> _Part:
-    """Regress on the terms of one parity, through whichever matrix is smaller.
+def _fit_part(halves: Masks, table: Table, target: Floats) -> tuple[Floats, Floats]:
+    """Coefficients (n_terms, K) of one parity's terms, left-out residuals (m, K).
 
-    Every column takes the nugget that predicts its left-out pairs best.
+    The regression goes through whichever matrix is smaller, and every column takes the
+    nugget that predicts its left-out pairs best.
     """
-    solve = _by_masks if len(halves) <= len(table) else _by_terms
-    parts = solve(halves, table, target)
+    variance = _variances(table, halves.shape[1])
+    if len(halves) <= len(table):
+        best = _best(_by_masks(halves, table, target))
+        found = _correlations(halves, table, best.solution)
+        return variance[:, None] * found, best.left_out
+    scale = np.sqrt(variance)
+    best = _best(_by_terms(halves, table, target, scale))
+    return scale[:, None] * best.solution, best.left_out
+
+
+def _best(parts: list[_Part]) -> _Part:
+    """Return of each column the part with the smallest left-out residuals."""
     squares = [(part.left_out**2).sum(axis=0) for part in parts]
-    best, columns = np.argmin(squares, axis=0), np.arange(target.shape[1])
+    best = np.argmin(squares, axis=0)
+    columns = np.arange(len(best))
     return _Part(
-        np.stack([part.coef for part in parts])[best, :, columns].T,
+        np.stack([part.solution for part in parts])[best, :, columns].T,
         np.stack([part.left_out for part in parts])[best, :, columns].T,
     )
 
@@ -153,22 +168,22 @@ def _fit_part(halves: Masks, table: Table, target: Floats) -> _Part:
 def _by_masks(halves: Masks, table: Table, target: Floats) -> list[_Part]:
     """``(K + nugget) b = y``; left-out residuals are ``b_t / (K + nugget)^-1_tt``."""
     kernel = _kernel(halves, table)
-    variance = _variances(table, halves.shape[1])
     parts = []
     for nugget in _NUGGETS:
         inverse = _inverse_factor(kernel, nugget * kernel[0, 0])
         dual = inverse.T @ (inverse @ target)
-        coef = variance[:, None] * _correlations(halves, table, dual)
-        parts.append(_Part(coef, dual / (inverse**2).sum(axis=0)[:, None]))
+        precision = np.einsum("st,st->t", inverse, inverse)
+        parts.append(_Part(dual, dual / precision[:, None]))
     return parts
 
 
-def _by_terms(halves: Masks, table: Table, target: Floats) -> list[_Part]:
-    """``(Psi' Psi + nugget) c = Psi' y`` with ``Psi = Phi sqrt(v)``, ``a = c sqrt(v)``.
+def _by_terms(
+    halves: Masks, table: Table, target: Floats, scale: Floats
+) -> list[_Part]:
+    """``(Psi' Psi + nugget) c = Psi' y`` with ``Psi = Phi scale``, ``a = c scale``.
 
     Left-out residuals are ``r_t / (1 - h_t)``, ``h_t = psi_t' (..)^-1 psi_t``.
     """
-    scale = np.sqrt(_variances(table, halves.shape[1]))
     gram = np.zeros((len(table), len(table)))
     right = np.zeros((len(table), target.shape[1]))
     for block, design in _designs(halves, table, scale):
@@ -183,7 +198,7 @@ def _by_terms(halves: Masks, table: Table, target: Floats) -> list[_Part]:
             leverage = ((inverse @ design) ** 2).sum(axis=0)
             residual = target[block] - design.T @ scaled
             left_out[block] = residual / (1 - leverage)[:, None]
-        parts.append(_Part(scale[:, None] * scaled, left_out))
+        parts.append(_Part(scaled, left_out))
     return parts
 
 
@@ -220,7 +235,11 @@ def _inverse_factor(matrix: Floats, shift: float) -> Floats:
 
 
 def _correlations(halves: Masks, table: Table, dual: Floats) -> Floats:
-    """``sum_t b_t chi_S(x_t)``: (n_terms, K), in blocks of terms."""
+    """``sum_t b_t chi_S(x_t)``: (n_terms, K), without the design or in its blocks."""
+    if dual.shape[1] <= _FEW_COLUMNS:
+        design = ParityDesign.of(halves, table)
+        found = [design.correlations(column, np.float64) for column in dual.T]
+        return np.stack(found, axis=1)
     rows = np.ascontiguousarray(basis.signs(halves).T)
     out = np.empty((len(table), dual.shape[1]))
     step = max(1, _BLOCK_BYTES // (8 * len(halves)))
