@@ -460,6 +460,15 @@ def test_registered_methods_and_metrics(games, tmp_path, registered, jobs):
     assert "gap_when_empty" in (out / "report.html").read_text()
 
 
+@pytest.fixture
+def hears_ctrl_c():
+    """A process started in the background ignores Ctrl-C from the start."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("hears_ctrl_c")
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_ctrl_c_is_answered_by_the_first_process_alone(
     games, tmp_path, registered, jobs
