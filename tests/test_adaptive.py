@@ -5,7 +5,7 @@ from harmonica_core import adaptive, basis
 from harmonica_core.adaptive import fit_adaptive
 from harmonica_core.error import stated_error
 from harmonica_core.lasso import fit_sparse
-from harmonica_core.masks import all_masks, paired_masks
+from harmonica_core.masks import all_masks, mask_numbers, paired_masks
 
 N = 9
 
@@ -149,6 +149,16 @@ def test_noise_is_not_explained():
     fit = fit_adaptive(masks, values)
     residual = np.sqrt(((values - fit.held_out) ** 2).mean())
     assert 0.9 < residual / values.std() < 1.1
+
+
+def test_rough_functions_get_a_prior_with_noise(monkeypatch):
+    masks = draw()
+    rough = 4 * np.random.default_rng(100).normal(size=1 << N)
+    values = (network(masks) + rough[mask_numbers(masks)])[:, None]
+    with_noise = error(fit_adaptive(masks, values), network)
+    monkeypatch.setattr(adaptive, "_ROUGH", np.inf)
+    without = error(fit_adaptive(masks, values), network)
+    assert with_noise < 0.97 * without
 
 
 def test_heavy_weights_choose_where_the_error_is_small():

@@ -382,7 +382,5 @@ def test_flaky_models_are_tried_again(name):
 def test_low_degree_at_any_scale(scale):
     one = low_degree(smooth, N, 2, 100)
     other = low_degree(lambda masks: scale * smooth(masks), N, 2, 100)
-    masks = all_masks(
-        N
-    )
+    masks = all_masks(N)
     np.testing.assert_allclose(other(masks) / scale, one(masks), rtol=1e-9, atol=1e-14)

@@ -33,7 +33,8 @@ def problem(parities):
 def random_prior(rng, n_parts, n_components=2):
     rates = np.exp(rng.normal(-1.5, 0.5, size=(n_components, N)))
     shares = np.exp(rng.normal(size=(n_parts, n_components - 1)))
-    return Prior(rates, np.concatenate([np.ones((n_parts, 1)), shares], axis=1))
+    mix = np.concatenate([np.ones((n_parts, 1)), shares], axis=1)
+    return Prior(rates, mix, np.exp(rng.normal(-4, 1, size=n_parts)))
 
 
 def test_prior_variances_are_the_spectrum_of_the_covariance():
@@ -107,30 +108,29 @@ def test_slopes_of_the_loss(parities):
     start = random_prior(np.random.default_rng(2), len(parities))
 
     def unpack(theta):
-        mix = start.mix.copy()
-        mix[:, 1] = np.exp(theta[2 * N :])
-        return Prior(np.exp(theta[: 2 * N]).reshape(2, N), mix)
+        rates, shares, noise = np.split(np.exp(theta), [2 * N, 2 * N + len(parities)])
+        mix = np.stack([np.ones(len(parities)), shares], axis=1)
+        return Prior(rates.reshape(2, N), mix, noise)
 
     def loss(theta):
         return kernel._loss(work, targets, parities, unpack(theta))[0]
 
     def slope(theta):
-        _, by_rate, by_mix = kernel._loss(work, targets, parities, unpack(theta))
-        return np.concatenate([by_rate.ravel(), by_mix[:, 1]])
+        _, *slopes = kernel._loss(work, targets, parities, unpack(theta))
+        return np.concatenate([one.ravel() for one in slopes])
 
-    theta = np.concatenate([np.log(start.rates).ravel(), np.log(start.mix[:, 1])])
+    logs = np.log(start.rates).ravel(), np.log(start.mix[:, 1]), np.log(start.noise)
+    theta = np.concatenate(logs)
     assert check_grad(loss, slope, theta) < 1e-4 * np.linalg.norm(slope(theta))
 
 
 def test_the_loss_is_the_negative_log_likelihood():
     signs, targets = problem((ALL,))
     prior = random_prior(np.random.default_rng(3), 1, n_components=1)
-    value, _, _ = kernel._loss(
-        kernel._Workspace(signs, 1, False), targets, (ALL,), prior
-    )
+    value, *_ = kernel._loss(kernel._Workspace(signs, 1, False), targets, (ALL,), prior)
     differ = signs[:, None, :] != signs[None, :, :]
     matrix = np.exp(-(differ * prior.rates[0]).sum(axis=2))
-    matrix += kernel._NUGGET * np.eye(len(signs))
+    matrix += (kernel._NUGGET + prior.noise[0]) * np.eye(len(signs))
     scale = targets[0] @ np.linalg.solve(matrix, targets[0]) / len(signs)
     determinant = np.linalg.slogdet(matrix)[1]
     assert value == pytest.approx(len(signs) / 2 * np.log(scale) + determinant / 2)
@@ -194,3 +194,18 @@ def test_moments_are_sums_over_rows(degree):
     for column, term in enumerate(basis.terms_of(table)):
         chi = np.prod(signs[:, list(term)], axis=1)
         np.testing.assert_allclose(found[:, column], dual @ chi, atol=1e-12)
+
+
+def test_noise_is_learnt_where_it_is_asked_for():
+    signs, targets = paired_problem(56)
+    spread = targets.std(axis=1, keepdims=True)
+    rough = targets + 0.5 * spread * np.random.default_rng(5).normal(size=targets.shape)
+    errors = []
+    for noisy in (False, True):
+        fit = fit_interpolant(signs, rough, PAIRED, noisy=noisy)
+        assert (fit.prior.noise > 0).all() == noisy
+        off = fit.predict(CUBE).sum(axis=0) - smooth_function(CUBE)
+        errors.append(np.sqrt((off**2).mean()))
+    assert errors[1] < 0.9 * errors[0]
+    clean = fit_interpolant(signs, targets, PAIRED, noisy=True)
+    assert (clean.prior.noise < 1e-3 * fit.prior.noise).all()

@@ -30,6 +30,8 @@ _NEGLIGIBLE = 0.05
 # A share this small of the smooth candidate is none: exact recovery stays sparse.
 _SMALL_SHARE = 1e-3
 _ROUNDING = 1e-12
+# Where more than this share of the variance is left, a prior with noise is tried.
+_ROUGH = 0.04
 
 
 @dataclass(frozen=True)
@@ -243,16 +245,22 @@ def _smooth(
         the rows: the ratio of their leave-one-out errors.
     """
     fit = fit_interpolant(rows.signs, target, rows.parities)
+    alone = rows.mean_square(target - fit.left_out)
+    noisy = False
+    if alone.sum() > _ROUGH * rows.mean_square(target).sum():
+        other = fit_interpolant(rows.signs, target, rows.parities, noisy=True)
+        left = rows.mean_square(target - other.left_out)
+        if left.sum() < alone.sum():
+            fit, alone, noisy = other, left, True
     residual = np.empty_like(target)
     parts, inner = [], []
     for fold in range(N_FOLDS):
         out = rows.fold == fold
         rest = rows.take(~out)
-        part = fit_interpolant(rest.signs, target[:, ~out], rows.parities)
+        part = fit_interpolant(rest.signs, target[:, ~out], rows.parities, noisy=noisy)
         residual[:, out] = target[:, out] - part.predict(rows.signs[out], degree)
         parts.append(part)
         inner.append(rest.mean_square(target[:, ~out] - part.left_out))
-    alone = rows.mean_square(target - fit.left_out)
     best = int(np.argmin(np.sum(inner, axis=1)))
     if inner[best].sum() < alone.sum():
         # More rows should do better: learning may have stopped at a poor prior.

@@ -32,6 +32,7 @@ ALL, EVEN, ODD = 0, 1, -1
 _NUGGET = 1e-8
 _LOG_RATE = (np.log(1e-6), np.log(2.0))
 _LOG_MIX = (-10.0, 10.0)
+_NOISE, _LOG_NOISE = 1e-3, (np.log(1e-9), np.log(10.0))
 # A weak pull towards equal shares keeps an unused component from drifting off.
 _MIX_PULL = 0.02
 _FACTORS = (0.5, 4.0)
@@ -57,10 +58,14 @@ class Prior:
         ``w_ji``.
     mix : float64 (n_parts, J)
         ``m_j``, for each part.
+    noise : float64 (n_parts,)
+        Variance that no mask shares with any other: terms of all sizes, each too small
+        to be learnt.
     """
 
     rates: Floats
     mix: Floats
+    noise: Floats
 
 
 @dataclass(frozen=True)
@@ -111,16 +116,17 @@ class Interpolant:
         return np.asarray((variances * _moments(self.signs, self.dual, table)).sum(0))
 
 
-def flat_prior(n_features: int, n_parts: int) -> Prior:
+def flat_prior(n_features: int, n_parts: int, noise: float = 0.0) -> Prior:
     """One component, all features alike: mostly terms of size one and two."""
     rates = np.full((1, n_features), 1 / n_features)
-    return Prior(rates, np.ones((n_parts, 1)))
+    return Prior(rates, np.ones((n_parts, 1)), np.full(n_parts, noise))
 
 
 def split_prior(prior: Prior) -> Prior:
     """Two components instead of one: a smoother and a rougher one to start from."""
     rates = np.concatenate([prior.rates * factor for factor in _FACTORS])
-    return Prior(rates, np.tile(prior.mix, (1, len(_FACTORS))))
+    mix = np.tile(prior.mix, (1, len(_FACTORS)))
+    return Prior(rates, mix, prior.noise)
 
 
 def fit_interpolant(
@@ -128,6 +134,7 @@ def fit_interpolant(
     targets: Floats,
     parities: tuple[int, ...],
     prior: Prior | None = None,
+    noisy: bool = False,
 ) -> Interpolant:
     """Learn the prior where none is given, and interpolate.
 
@@ -140,6 +147,8 @@ def fit_interpolant(
         What the kernel of each part is restricted to.
     prior : Prior, optional
         With one row of ``mix`` for each part.
+    noisy : bool
+        Whether a prior that is learnt has noise.
     """
     spread = np.sqrt((targets**2).mean(axis=1))
     # A part that is rounding beside the others would only disturb their rates.
@@ -147,15 +156,15 @@ def fit_interpolant(
     scaled = targets[live] / spread[live, None]
     kept = tuple(p for p, on in zip(parities, live, strict=True) if on)
     if prior is None:
-        prior = _learnt_prior(signs, scaled, kept)
+        prior = _learnt_prior(signs, scaled, kept, _NOISE if noisy else 0.0)
     else:
-        prior = Prior(prior.rates, prior.mix[live])
+        prior = Prior(prior.rates, prior.mix[live], prior.noise[live])
     dual, left_out = np.zeros(targets.shape), np.zeros(targets.shape)
     dual[live], left_out[live] = _interpolate(signs, scaled, kept, prior)
-    mix = np.ones((len(parities), len(prior.rates)))
-    mix[live] = prior.mix
+    mix, noise = np.ones((len(parities), len(prior.rates))), np.zeros(len(parities))
+    mix[live], noise[live] = prior.mix, prior.noise
     return Interpolant(
-        Prior(prior.rates, mix),
+        Prior(prior.rates, mix, noise),
         parities,
         signs,
         dual * spread[:, None],
@@ -163,11 +172,13 @@ def fit_interpolant(
     )
 
 
-def _learnt_prior(signs: Floats, targets: Floats, parities: tuple[int, ...]) -> Prior:
+def _learnt_prior(
+    signs: Floats, targets: Floats, parities: tuple[int, ...], noise: float
+) -> Prior:
     """First one component, then two; where rows are many, mostly on some of them."""
     stride = -(-len(signs) // _LEARNING_ROWS)
     some = slice(None, None, stride)
-    prior = flat_prior(signs.shape[1], len(parities))
+    prior = flat_prior(signs.shape[1], len(parities), noise)
     prior = _learn(signs[some], targets[:, some], parities, prior, _FIRST_STEPS)
     prior = _learn(signs[some], targets[:, some], parities, split_prior(prior), _STEPS)
     if stride > 1:
@@ -285,8 +296,8 @@ class _Workspace:
         """
         return (self.odd, self.even) if parity == ODD else (self.even, self.odd)
 
-    def invert(self, grams: Floats, mix: Floats) -> float:
-        """Put ``(sum_j m_j gram_j + nugget)^-1`` into ``inverse``; return log det."""
+    def invert(self, grams: Floats, mix: Floats, noise: float) -> float:
+        """Put ``(sum_j m_j gram_j + noise)^-1`` into ``inverse``; return log det."""
         total = self.inverse
         np.multiply(grams[0], mix[0], out=total)
         for gram, share in zip(grams[1:], mix[1:], strict=True):
@@ -295,6 +306,7 @@ class _Workspace:
         # A view of the diagonal; the kernel has the same variance everywhere.
         diagonal = total.ravel()[:: len(total) + 1]
         diagonal *= 1 + _NUGGET
+        diagonal += noise
         # Symmetric, so the transpose gives LAPACK its column order without a copy.
         factor, info = lapack.dpotrf(total.T, lower=1, clean=0, overwrite_a=1)
         if info:
@@ -324,8 +336,8 @@ def _interpolate(
     work.fill(prior.rates)
     for part, parity in enumerate(parities):
         grams, mix = work.grams(parity)[0], prior.mix[part]
-        work.invert(grams, mix)
-        nugget = _NUGGET * float(mix @ grams[:, 0, 0])
+        work.invert(grams, mix, prior.noise[part])
+        nugget = _NUGGET * float(mix @ grams[:, 0, 0]) + prior.noise[part]
         left, dual[part] = targets[part], 0.0
         for _ in range(_REFINEMENTS):
             dual[part] += work.inverse @ left
@@ -342,31 +354,37 @@ def _learn(
     if n_parts == 0:
         return start
     # The scale of each part is profiled out: its first share stays one.
-    shares = np.log(start.mix / start.mix[:, :1])[:, 1:]
-    point = np.concatenate([np.log(start.rates).ravel(), shares.ravel()])
-    bounds = [_LOG_RATE] * start.rates.size + [_LOG_MIX] * shares.size
+    noisy = bool((start.noise > 0).all())
+    logs = [
+        np.log(start.rates).ravel(),
+        np.log(start.mix / start.mix[:, :1])[:, 1:].ravel(),
+        np.log(start.noise / start.mix[:, 0]) if noisy else np.zeros(0),
+    ]
+    ends = np.cumsum([len(one) for one in logs])
+    limits = zip((_LOG_RATE, _LOG_MIX, _LOG_NOISE), logs, strict=True)
+    bounds = [limit for limit, one in limits for _ in one]
+    shares = slice(ends[0], ends[1])
 
     work = _Workspace(signs, len(start.rates), ALL not in parities)
 
     def unpack(theta: Floats) -> Prior:
-        rates = np.exp(theta[: start.rates.size]).reshape(shape)
-        logs = np.zeros(start.mix.shape)
-        logs[:, 1:] = theta[start.rates.size :].reshape(shares.shape)
-        return Prior(rates, np.exp(logs))
+        rates, mix, noise = np.split(np.exp(theta), ends[:2])
+        whole = np.ones(start.mix.shape)
+        whole[:, 1:] = mix.reshape(n_parts, -1)
+        return Prior(rates.reshape(shape), whole, noise if noisy else start.noise)
 
     def objective(theta: Floats) -> tuple[float, Floats]:
         try:
-            value, by_rate, by_mix = _loss(work, targets, parities, unpack(theta))
+            value, *slopes = _loss(work, targets, parities, unpack(theta))
         except LinAlgError:
             return 1e10, np.zeros_like(theta)
-        logs = theta[start.rates.size :]
-        slope = np.concatenate([by_rate.ravel(), by_mix[:, 1:].ravel()])
-        slope[start.rates.size :] += _MIX_PULL * logs
-        return value + _MIX_PULL / 2 * float(logs @ logs), slope
+        slope = np.concatenate([one.ravel() for one in slopes])[: ends[2]]
+        slope[shares] += _MIX_PULL * theta[shares]
+        return value + _MIX_PULL / 2 * float(theta[shares] @ theta[shares]), slope
 
     found = minimize(
         objective,
-        np.clip(point, [b[0] for b in bounds], [b[1] for b in bounds]),
+        np.clip(np.concatenate(logs), *np.transpose(bounds)),
         jac=True,
         method="L-BFGS-B",
         bounds=bounds,
@@ -377,8 +395,10 @@ def _learn(
 
 def _loss(
     work: _Workspace, targets: Floats, parities: tuple[int, ...], prior: Prior
-) -> tuple[float, Floats, Floats]:
-    """Negative log likelihood and its slopes in log rates and log shares.
+) -> tuple[float, Floats, Floats, Floats]:
+    """Negative log likelihood, its slopes in log rates, log shares and log noise.
+
+    There is no slope in the first share, which stays one.
 
     ``sum over parts of h/2 log(y^T K^-1 y / h) + 1/2 log det K``, scale profiled out.
     With ``M = d loss / d K``, the slope in ``w_i`` needs only ``z_i^T (M * P) z_i``:
@@ -387,18 +407,21 @@ def _loss(
     signs, h = work.signs, len(work.signs)
     value = 0.0
     by_rate, by_mix = np.zeros_like(prior.rates), np.zeros_like(prior.mix)
+    by_noise = np.zeros_like(prior.noise)
     work.fill(prior.rates)
     for part, parity in enumerate(parities):
         grams, partners = work.grams(parity)
         mix = prior.mix[part]
-        log_determinant = work.invert(grams, mix)
+        log_determinant = work.invert(grams, mix, prior.noise[part])
         slope = work.inverse
         dual = slope @ targets[part]
         scale = float(targets[part] @ dual) / h
         value += h / 2 * np.log(scale) + log_determinant / 2
         slope -= np.multiply.outer(dual, dual / scale, out=work.other)
         slope *= 0.5
-        nugget = _NUGGET * float(np.trace(slope))
+        trace = float(np.trace(slope))
+        by_noise[part] = prior.noise[part] * trace
+        nugget = _NUGGET * trace
         for j in range(len(mix)):
             along = float(np.vdot(slope, grams[j])) + nugget * grams[j, 0, 0]
             np.multiply(slope, partners[j], out=work.other)
@@ -406,4 +429,4 @@ def _loss(
             product += nugget * partners[j, 0, 0]
             by_rate[j] += mix[j] * prior.rates[j] * (product - along) / 2
             by_mix[part, j] = mix[j] * along
-    return value, by_rate, by_mix
+    return value, by_rate, by_mix[:, 1:], by_noise
