@@ -33,6 +33,7 @@ bench: $(READY)
 gallery: $(READY)
 	$(BIN)/python examples/05_what_if.py out/gallery
 	$(BIN)/python docs/gallery/screenshots.py out/gallery
+	$(BIN)/python docs/gallery/plots.py
 
 docs: $(READY)
 	$(BIN)/python docs/build_site.py site

@@ -4,6 +4,7 @@
 # the progression of diabetes; the cube costs no model call more than the values.
 
 # %%
+import re
 import sys
 from pathlib import Path
 
@@ -144,7 +145,10 @@ def praise(batch):
 
 
 words = HarmonicaExplainer(praise, shap.maskers.Text(r"\W+"))
-(folder / "text.html").write_text(shap.plots.text(words(texts), display=False))
+html = shap.plots.text(words(texts), display=False)
+# SHAP writes its colours as numpy 2 prints its numbers, which browsers do not know.
+html = re.sub(r"np\.float64\(([^)]*)\)", r"\1", html)
+(folder / "text.html").write_text(html)
 negation = words(texts[:1], interactions=True)
 print("not x good:", (2 * negation.values[0][0, 2]).round(3))
 
