@@ -116,7 +116,7 @@ def linear():
     "name, message",
     [
         ("raises", "RuntimeError: no gpu at all"),
-        ("not_a_function", "not_a_function is int, not a function"),
+        ("not_a_function", "not_a_function is int; needed a function"),
         ("absent", "absent"),
         ("dies", "model died"),
         ("dies_later", "out of luck"),

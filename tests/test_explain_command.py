@@ -235,7 +235,7 @@ def flipped(content):
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"model": "missing"}, "can not be imported"),
+        ({"model": "missing"}, "has no missing"),
         ({"model": "number"}, "is int; needed a function"),
         ({"model": "breaks"}, "raised KeyError"),
         ({"model": "nan"}, "returned nan for row 0"),

@@ -38,9 +38,11 @@ def test_it_shows_both_commands_and_stays_short():
     assert README.splitlines().index("```python") < 30
 
 
-def test_every_link_to_a_file_is_there():
-    for target in re.findall(r"\]\((?!https?:)([^)#]+)", README):
-        assert (ROOT / target).exists(), target
+@pytest.mark.parametrize("page", ["README.md", "docs/gallery/README.md"])
+def test_every_link_to_a_file_is_there(page):
+    text = (ROOT / page).read_text()
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)", text):
+        assert ((ROOT / page).parent / target).exists(), target
 
 
 # Those of tests/test_captum_examples.py run there, where what they print is checked.

@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 from tqdm.auto import tqdm
 
-from harmonica_compare.masked_rows import ModelError, Task, explain_rows, load_model
+from harmonica_compare.masked_rows import Task, explain_rows, load_model
 from harmonica_compare.streams import Source, write_part
+from harmonica_compare.tasks import TaskError
 from harmonica_core import input_key
 from harmonica_core._types import Floats
 from harmonica_core.parallel import check_n_jobs, iterate_parallel
@@ -66,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
         job.open_folder(resume=args.resume)
         started = time.perf_counter()
         n_rows = job.run(args.n_jobs, progress=not args.quiet)
-    except (ModelError, ValueError, TypeError, OSError) as error:
+    except (TaskError, ValueError, TypeError, OSError) as error:
         line = " ".join(str(error).split())
         print(f"harmonica explain: {line}", file=sys.stderr)
         return 2

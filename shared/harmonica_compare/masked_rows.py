@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
 from collections.abc import Callable
@@ -12,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from harmonica_compare.modules import find_function
+from harmonica_compare.tasks import TaskError
 from harmonica_core import draw_masks, fit_surrogates
 from harmonica_core._types import Floats, Masks
 from harmonica_core.evaluate import evaluate
@@ -19,8 +20,8 @@ from harmonica_core.parallel import row_chunks
 from harmonica_core.resilience import BatchSize, is_out_of_memory, release_memory
 
 
-class ModelError(Exception):
-    """The model could not be loaded, or raised."""
+class ModelError(TaskError):
+    """The model raised, or returned something else than numbers."""
 
 
 @dataclass(frozen=True)
@@ -91,22 +92,7 @@ def _look_in(folder: str) -> None:
 @cache
 def load_model(spec: str) -> Callable[[Floats], Any]:
     """Import ``module:function``; modules in the working directory count."""
-    name, _, attribute = spec.partition(":")
-    if not name or not attribute:
-        raise ModelError(f"--model {spec}: needed module:function")
-    _look_in(os.getcwd())
-    try:
-        found: Any = importlib.import_module(name)
-        for part in attribute.split("."):
-            found = getattr(found, part)
-    except Exception as error:
-        raise ModelError(
-            f"--model {spec} can not be imported: {type(error).__name__}: {error}"
-        ) from error
-    if not callable(found):
-        raise ModelError(f"--model {spec} is {type(found).__name__}; needed a function")
-    model: Callable[[Floats], Any] = found
-    return model
+    return find_function(spec)
 
 
 def explain_rows(task: Task, rows: Floats, first_row: int = 0) -> Explained:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from harmonica_compare.case import told
@@ -21,18 +22,25 @@ def load_module(name: str, option: str) -> Any:
         raise TaskError(f"{option}: {told(error)}") from error
 
 
+def find_function(model: str | None) -> Callable[..., Any]:
+    """Return the function that ``module:function`` names."""
+    module_name, _, names = (model or "").partition(":")
+    if not module_name or not names:
+        raise TaskError(f"--model {model}: needed module:function")
+    found = load_module(module_name, f"--model {model} can not be imported")
+    for name in names.split("."):
+        if not hasattr(found, name):
+            raise TaskError(f"--model {model}: {module_name} has no {names}")
+        found = getattr(found, name)
+    if not callable(found):
+        raise TaskError(f"--model {model} is {type(found).__name__}; needed a function")
+    function: Callable[..., Any] = found
+    return function
+
+
 def call_function(model: str | None) -> Any:
     """Return what ``module:function`` returns when it is called without arguments."""
-    if not model or ":" not in model:
-        raise TaskError(f"--model {model}: needed module:function")
-    module_name, _, name = model.partition(":")
-    module = load_module(module_name, f"--model {model}")
-    if not hasattr(module, name):
-        raise TaskError(f"--model {model}: {module_name} has no {name}")
-    function = getattr(module, name)
-    if not callable(function):
-        kind = type(function).__name__
-        raise TaskError(f"--model {model}: {name} is {kind}, not a function")
+    function = find_function(model)
     try:
         return function()
     except (Exception, SystemExit) as error:
