@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 from scipy.optimize import check_grad
 
-from harmonica_core import basis, kernel
-from harmonica_core.kernel import ALL, EVEN, ODD, Prior, fit_interpolant
+from harmonica_core import basis, interpolant, kernel, likelihood
+from harmonica_core.interpolant import fit_interpolant
+from harmonica_core.kernel import ALL, EVEN, ODD, Prior
 from harmonica_core.masks import all_masks, paired_masks
 
 N = 6
@@ -89,13 +90,13 @@ def test_it_passes_through_the_values():
 def test_left_out_predictions_are_those_of_fits_without_the_row(parities):
     signs, targets = problem(parities)
     prior = random_prior(np.random.default_rng(1), len(parities))
-    _, left_out = kernel._interpolate(signs, targets, parities, prior)
+    _, left_out = interpolant._interpolate(signs, targets, parities, prior)
     for row in (0, 7, len(signs) - 1):
         others = np.arange(len(signs)) != row
-        dual, _ = kernel._interpolate(
+        dual, _ = interpolant._interpolate(
             signs[others], targets[:, others], parities, prior
         )
-        fit = kernel.Interpolant(prior, parities, signs[others], dual, dual)
+        fit = interpolant.Interpolant(prior, parities, signs[others], dual, dual)
         np.testing.assert_allclose(
             fit.predict(signs[[row]])[:, 0], left_out[:, row], atol=1e-6
         )
@@ -104,7 +105,7 @@ def test_left_out_predictions_are_those_of_fits_without_the_row(parities):
 @pytest.mark.parametrize("parities", [PAIRED, (ALL,)])
 def test_slopes_of_the_loss(parities):
     signs, targets = problem(parities)
-    work = kernel._Workspace(signs, 2, ALL not in parities)
+    work = kernel.Workspace(signs, 2, ALL not in parities)
     start = random_prior(np.random.default_rng(2), len(parities))
 
     def unpack(theta):
@@ -113,10 +114,10 @@ def test_slopes_of_the_loss(parities):
         return Prior(rates.reshape(2, N), mix, noise)
 
     def loss(theta):
-        return kernel._loss(work, targets, parities, unpack(theta))[0]
+        return likelihood.loss(work, targets, parities, unpack(theta))[0]
 
     def slope(theta):
-        _, *slopes = kernel._loss(work, targets, parities, unpack(theta))
+        _, *slopes = likelihood.loss(work, targets, parities, unpack(theta))
         return np.concatenate([one.ravel() for one in slopes])
 
     logs = np.log(start.rates).ravel(), np.log(start.mix[:, 1]), np.log(start.noise)
@@ -127,10 +128,12 @@ def test_slopes_of_the_loss(parities):
 def test_the_loss_is_the_negative_log_likelihood():
     signs, targets = problem((ALL,))
     prior = random_prior(np.random.default_rng(3), 1, n_components=1)
-    value, *_ = kernel._loss(kernel._Workspace(signs, 1, False), targets, (ALL,), prior)
+    value, *_ = likelihood.loss(
+        kernel.Workspace(signs, 1, False), targets, (ALL,), prior
+    )
     differ = signs[:, None, :] != signs[None, :, :]
     matrix = np.exp(-(differ * prior.rates[0]).sum(axis=2))
-    matrix += (kernel._NUGGET + prior.noise[0]) * np.eye(len(signs))
+    matrix += (kernel.NUGGET + prior.noise[0]) * np.eye(len(signs))
     scale = targets[0] @ np.linalg.solve(matrix, targets[0]) / len(signs)
     determinant = np.linalg.slogdet(matrix)[1]
     assert value == pytest.approx(len(signs) / 2 * np.log(scale) + determinant / 2)
@@ -190,7 +193,7 @@ def test_moments_are_sums_over_rows(degree):
     rng = np.random.default_rng(0)
     signs, dual = rng.choice([-1.0, 1.0], (9, 4)), rng.normal(size=(2, 9))
     table = basis.terms_up_to(4, degree)
-    found = kernel._moments(signs, dual, table)
+    found = interpolant._moments(signs, dual, table)
     for column, term in enumerate(basis.terms_of(table)):
         chi = np.prod(signs[:, list(term)], axis=1)
         np.testing.assert_allclose(found[:, column], dual @ chi, atol=1e-12)

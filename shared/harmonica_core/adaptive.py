@@ -1,10 +1,10 @@
 """The readable set chosen by the samples: a sparse and a smooth fit, honestly blended.
 
 The sparse candidate is the LASSO on all terms up to a degree. The smooth one is a
-Gaussian-process interpolant (`harmonica_core.kernel`), which reaches terms of every
-size. Both are cross-validated on the same folds, screening and tuning included. The
-share of each, for even and for odd terms, is the one with the least held-out error; a
-convex combination of two polynomials is a polynomial.
+Gaussian-process interpolant (`harmonica_core.interpolant`), which reaches terms of
+every size. Both are cross-validated on the same folds, screening and tuning included.
+The share of each, for even and for odd terms, is the one with the least held-out error;
+a convex combination of two polynomials is a polynomial.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from harmonica_core import basis
 from harmonica_core._types import Floats, Masks, Table
 from harmonica_core.alpha import N_FOLDS
-from harmonica_core.kernel import ALL, EVEN, ODD, Interpolant, fit_interpolant
+from harmonica_core.interpolant import Interpolant, fit_interpolant
+from harmonica_core.kernel import ALL, EVEN, ODD
 from harmonica_core.lasso import SparseFit, fit_sparse
 from harmonica_core.masks import are_paired
 
