@@ -1,8 +1,8 @@
 """Any Captum method's explanations as functions of masks, beside the model's values.
 
 Explanations are surrogates, or attributions read as
-``g(mask) = F(baselines) + sum of the kept features' attributions``. A batch is evaluated
-once, for all its examples.
+``g(mask) = F(baselines) + sum of the kept features' attributions``.
+A batch is evaluated once, for all its examples.
 """
 
 from __future__ import annotations

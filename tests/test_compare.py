@@ -1,110 +1,17 @@
-"""``harmonica compare`` end to end, at tiny sizes, with the real methods."""
+"""``harmonica compare`` on every task, at tiny sizes, with the real methods."""
 
 import csv
 import json
-import os
-import signal
-import subprocess
-import sys
-import threading
-import time
 
 import browser
 import numpy as np
 import pytest
+from compare_results import SCHEMA, check_file, compare, mismatches
 
-from harmonica_compare.cli import main
 from harmonica_compare.methods import METHODS
-from harmonica_compare.results import Cell, Results
+from harmonica_compare.results import Results
 from harmonica_compare.tables import mean
-from harmonica_core import Estimate, plots, registry
-
-NUMBER = (int, float)
-# A type, a tuple of types, a set of allowed values, [shape of every item],
-# {name: shape}, or {str: shape of every value}.
-CELL = {
-    "case": str,
-    "method": str,
-    "budget": int,
-    "seed": int,
-    "status": {"ok", "not applicable", "failed"},
-    "message": str,
-    "n_calls": int,
-    "seconds": NUMBER,
-    "numbers": {str: [NUMBER]},
-}
-SETTINGS = {
-    "task": {"tabular", "text", "image", "games", "custom"},
-    "methods": [str],
-    "budgets": [int],
-    "radii": [str],
-    "n_evaluations": int,
-    "seed": int,
-    "data": (str, type(None)),
-    "label": (str, type(None)),
-    "model": (str, type(None)),
-    "unit": {"word", "sentence"},
-    "superpixels": int,
-    "baseline": {"zero", "mean", "blur"},
-    "n_cases": int,
-}
-SCHEMA = {
-    "format": {"harmonica-compare"},
-    "version": {1},
-    "settings": SETTINGS,
-    "versions": {str: str},
-    "cells": [CELL],
-    "complete": bool,
-}
-
-
-def mismatches(content, shape, where="results"):
-    """Where the content has not the shape: a list of texts."""
-    if isinstance(shape, set):
-        return [] if content in shape else [f"{where}: {content!r}"]
-    if isinstance(shape, list):
-        if not isinstance(content, list):
-            return [f"{where}: {content!r} is no list"]
-        parts = [(part, shape[0], f"{where}[{k}]") for k, part in enumerate(content)]
-    elif isinstance(shape, dict):
-        if not isinstance(content, dict):
-            return [f"{where}: {content!r} is no object"]
-        shapes = dict.fromkeys(content, shape[str]) if str in shape else shape
-        if set(shapes) != set(content):
-            return [f"{where}: names {sorted(set(shapes) ^ set(content))}"]
-        parts = [(content[k], shapes[k], f"{where}.{k}") for k in content]
-    else:
-        # True is an int to isinstance, and none to whoever reads the file.
-        fits = isinstance(content, shape) and (shape is bool or content is not True)
-        return [] if fits and content == content else [f"{where}: {content!r}"]
-    return [line for part in parts for line in mismatches(*part)]
-
-
-@pytest.fixture
-def games(tmp_path):
-    """Two games of five features in one file."""
-    values = np.random.default_rng(0).normal(size=(2, 32)).cumsum(axis=1)
-    folder = tmp_path / "games"
-    folder.mkdir()
-    np.savez(folder / "toy5.npz", values=values)
-    return folder
-
-
-def compare(*args, out=None, jobs=1):
-    extra = [] if out is None else ["--out", str(out)]
-    return main(["compare", "--jobs", str(jobs), *map(str, args), *extra])
-
-
-def check_file(path):
-    """The schema, and that every number comes with its standard error."""
-    content = json.loads(path.read_text())
-    assert mismatches(content, SCHEMA) == []
-    assert "numpy" in content["versions"]
-    for cell in content["cells"]:
-        assert cell["n_calls"] <= cell["budget"]
-        for value, standard_error in cell["numbers"].values():
-            assert np.isfinite([value, standard_error]).all()
-    return Results.load(path)
+from harmonica_core import plots, registry
 
 
 def test_the_schema_check_finds_what_is_wrong(games, tmp_path):
@@ -344,191 +251,6 @@ def test_a_radius_that_only_the_second_case_has(tmp_path):
     assert [float(wide), wide.standard_error] == results.cells[1].numbers["L2@4"]
 
 
-STOPS = """
-def loading():
-    raise KeyboardInterrupt
-def measuring():
-    def f(masks):
-        if len(masks) > 4: raise KeyboardInterrupt
-        return masks[:, 0] * 1.0
-    return f, 5
-"""
-
-
-def test_stopping_while_the_task_loads(tmp_path, monkeypatch, capsys):
-    (tmp_path / "stops_early.py").write_text(STOPS)
-    monkeypatch.chdir(tmp_path)
-    args = ["--task", "custom", "--model", "stops_early:loading"]
-    assert compare(*args, out=tmp_path / "out") == 130
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "stopped" in line
-    assert not (tmp_path / "out").exists()
-
-
-def test_stopping_before_the_first_cell_leaves_a_report(tmp_path, monkeypatch, capsys):
-    (tmp_path / "stops_late.py").write_text(STOPS)
-    monkeypatch.chdir(tmp_path)
-    out = tmp_path / "out"
-    args = ["--task", "custom", "--model", "stops_late:measuring"]
-    assert compare(*args, "--methods", "harmonica-2,lime", out=out) == 130
-    results = check_file(out / "results.json")
-    assert results.cells == () and not results.complete
-    assert "stopped before its end" in (out / "report.html").read_text()
-    assert "not run" in capsys.readouterr().out
-
-
-@pytest.fixture
-def registered():
-    """Names in the registries that are removed after the test."""
-    before = set(registry.methods), set(registry.metrics)
-    yield registry
-    for known, names in zip((registry.methods, registry.metrics), before, strict=True):
-        for name in set(known) - names:
-            known.remove(name)
-
-
-def test_failures_are_told_in_one_line(games, tmp_path, registered, capsys):
-    @registered.methods.register("boom")
-    def boom(value_function, n_features, *, budget, seed):
-        raise RuntimeError("first\n  second")
-
-    @registered.methods.register("leaves")
-    def leaves(value_function, n_features, *, budget, seed):
-        raise SystemExit(3)
-
-    out = tmp_path / "out"
-    args = ["--task", "games", "--data", games, "--budget", 20, "--cases", 1]
-    assert compare(*args, "--methods", "boom,leaves,boom", out=out) == 0
-    cells = check_file(out / "results.json").cells
-    assert [cell.message for cell in cells] == [
-        "RuntimeError: first second",
-        "SystemExit: 3",
-    ]
-    assert "failed: RuntimeError: first second\n" in capsys.readouterr().out
-
-
-def test_what_is_named_twice_runs_once(games, tmp_path):
-    out = tmp_path / "out"
-    args = ["--task", "games", "--data", games, "--cases", 1, "--budget", "20,20"]
-    assert compare(*args, "--methods", "harmonica-2,harmonica-2", out=out) == 0
-    results = check_file(out / "results.json")
-    assert len(results.cells) == 1
-    assert results.settings["methods"] == ["harmonica-2"]
-
-
-def test_a_single_case_is_saved_cell_by_cell(games, tmp_path, registered):
-    out = tmp_path / "out"
-
-    @registered.methods.register("peek")
-    def peek(value_function, n_features, *, budget, seed):
-        assert (out / "results.json").exists()
-        return lambda masks: np.zeros(len(masks))
-
-    args = ["--task", "games", "--data", games, "--cases", 1, "--budget", 20]
-    assert compare(*args, "--methods", "harmonica-2,peek", out=out, jobs=2) == 0
-    cells = check_file(out / "results.json").cells
-    assert [cell.status for cell in cells] == ["ok", "ok"]
-
-
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_registered_methods_and_metrics(games, tmp_path, registered, jobs):
-    @registered.methods.register("zero")
-    def zero(value_function, n_features, *, budget, seed):
-        return lambda masks: np.zeros(len(masks))
-
-    @registered.metrics.register("gap_when_empty")
-    def gap_when_empty(f, g, n_features):
-        empty = np.zeros((1, n_features), dtype=bool)
-        return Estimate(abs(float(f(empty)[0] - g(empty)[0])), 0.25, 1)
-
-    registered.metrics.register("plain")(lambda f, g, n_features: np.float32(2))
-    registered.metrics.register("silent")(lambda f, g, n_features: None)
-    registered.metrics.register("broken")(lambda f, g, n_features: 1 / 0)
-    registered.metrics.register("L2@inf")(lambda f, g, n_features: -1.0)
-    out = tmp_path / "out"
-    args = ["--task", "games", "--data", games, "--budget", 20, "--radii", "inf"]
-    assert compare(*args, "--methods", "zero,harmonica-2", out=out, jobs=jobs) == 0
-    cells = check_file(out / "results.json").cells
-    assert [(cell.status, cell.message) for cell in cells] == [("ok", "")] * 4
-    with np.load(games / "toy5.npz") as file:
-        empty = file["values"][:, 0]
-    found = [c.numbers["gap_when_empty"] for c in cells if c.method == "zero"]
-    assert found == [[abs(value), 0.25] for value in empty]
-    assert all(cell.numbers["plain"] == [2, 0] for cell in cells)
-    assert all(cell.numbers["L2@inf"][0] >= 0 for cell in cells)
-    assert not {"silent", "broken"} & {name for c in cells for name in c.numbers}
-    assert "gap_when_empty" in (out / "report.html").read_text()
-
-
-@pytest.fixture
-def hears_ctrl_c():
-    """A process started in the background ignores Ctrl-C from the start."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("hears_ctrl_c")
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_ctrl_c_is_answered_by_the_first_process_alone(
-    games, tmp_path, registered, jobs
-):
-    @registered.methods.register("deaf")
-    def deaf(value_function, n_features, *, budget, seed):
-        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-            raise RuntimeError("hears Ctrl-C")
-        return lambda masks: np.zeros(len(masks))
-
-    out = tmp_path / "out"
-    args = ["--task", "games", "--data", games, "--budget", 20, "--methods", "deaf"]
-    assert compare(*args, out=out, jobs=jobs) == 0
-    status = "ok" if jobs > 1 else "failed"
-    cells = Results.load(out / "results.json").cells
-    assert [cell.status for cell in cells] == [status] * 2
-
-
-def test_methods_that_other_processes_can_not_run(games, registered, capsys):
-    lock = threading.Lock()
-
-    @registered.methods.register("locked")
-    def locked(value_function, n_features, *, budget, seed):
-        with lock:
-            return lambda masks: np.zeros(len(masks))
-
-    @registered.methods.register("dies")
-    def dies(value_function, n_features, *, budget, seed):
-        os._exit(1)
-
-    args = ["--task", "games", "--data", games, "--budget", 20, "--methods"]
-    for name, message in [("locked", "pickle"), ("dies", "a process died")]:
-        assert compare(*args, name, jobs=2) == 2
-        last = capsys.readouterr().err.splitlines()[-1]
-        assert message in last and "--jobs 1" in last
-    assert compare(*args, "locked", jobs=1) == 0
-
-
-def test_a_registered_method_does_not_hide_behind_a_built_in_name(registered, capsys):
-    registered.methods.register("lime")(lambda value_function, n_features, **_: None)
-    assert compare("--methods", "lime") == 2
-    assert "lime" in capsys.readouterr().err.splitlines()[-1]
-
-
-def test_a_plugin_takes_part_in_every_process(games, tmp_path):
-    (tmp_path / "my_methods.py").write_text(
-        "import numpy as np\n"
-        "from harmonica_core import registry\n"
-        "@registry.methods.register('zero')\n"
-        "def zero(value_function, n_features, *, budget, seed):\n"
-        "    return lambda masks: np.zeros(len(masks))\n"
-    )
-    args = ["--task", "games", "--data", str(games), "--budget", "20", "--jobs", "2"]
-    args += ["--plugin", "my_methods", "--methods", "zero", "--out", "out"]
-    command = [sys.executable, "-m", "harmonica_compare", "compare", *args]
-    subprocess.run(command, check=True, cwd=tmp_path, capture_output=True)
-    cells = check_file(tmp_path / "out" / "results.json").cells
-    assert [cell.status for cell in cells] == ["ok", "ok"]
-
-
 def test_the_trade_off_names_its_points(games, tmp_path, monkeypatch):
     drawn = []
 
@@ -560,49 +282,6 @@ def test_only_the_direction_that_is_better_is_marked(games, tmp_path):
     page = (out / "report.html").read_text()
     table = page[page.index("Insertion and deletion") :]
     assert f"<td class='best'>{best:.3g}<" in table
-
-
-def test_resume_runs_only_what_is_missing(games, tmp_path):
-    out = tmp_path / "out"
-    args = ["--task", "games", "--data", games, "--budget", 20, "--radii", "1,inf"]
-    assert compare(*args, "--methods", "harmonica-2", out=out) == 0
-    first = Results.load(out / "results.json").cells
-    marked = [Cell(**{**vars(cell), "seconds": 123.0}) for cell in first]
-    Results(
-        Results.load(out / "results.json").settings, {"numpy": "0"}, tuple(marked)
-    ).save(out / "results.json")
-    assert compare(*args, "--methods", "harmonica-2,lime", "--resume", out=out) == 0
-    cells = Results.load(out / "results.json").cells
-    assert [c.seconds for c in cells if c.method == "harmonica-2"] == [123.0, 123.0]
-    assert sum(c.method == "lime" for c in cells) == 2
-
-
-def test_resume_after_a_kill_gives_the_same_numbers(games, tmp_path):
-    args = ["--task", "games", "--data", str(games), "--budget", "24", "--jobs", "1"]
-    args += [
-        "--radii",
-        "1,inf",
-        "--methods",
-        "harmonica-2,harmonica-3,lime,shap-kernel",
-    ]
-    out = tmp_path / "killed"
-    command = [sys.executable, "-m", "harmonica_compare", "compare", *args]
-    process = subprocess.Popen(
-        [*command, "--out", str(out)], stderr=subprocess.DEVNULL, cwd=tmp_path
-    )
-    path = out / "results.json"
-    while process.poll() is None and not path.exists():
-        time.sleep(0.02)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
-    assert Results.load(path).cells  # valid whenever it was killed
-    if not Results.load(path).complete:
-        assert compare(*args, out=out) == 2  # an unfinished run is not overwritten
-    assert compare(*args, "--resume", out=out) == 0
-    assert compare(*args, out=tmp_path / "whole") == 0
-    whole = Results.load(tmp_path / "whole" / "results.json").cells
-    resumed = {c.key: c.numbers for c in Results.load(path).cells}
-    assert resumed == {c.key: c.numbers for c in whole}
 
 
 @pytest.mark.parametrize(
@@ -656,15 +335,6 @@ def test_unusable_texts_and_pictures(tmp_path, capsys):
     (tmp_path / "broken.png").write_bytes(b"not a picture")
     assert compare("--task", "image", "--data", tmp_path) == 2
     assert "not a readable picture" in capsys.readouterr().err
-
-
-def test_results_of_others_are_not_overwritten(tmp_path, games, capsys):
-    out = tmp_path / "out"
-    out.mkdir()
-    (out / "results.json").write_text('{"mine": 1}')
-    assert compare("--task", "games", "--data", games, out=out) == 2
-    assert "not a result of harmonica compare" in capsys.readouterr().err
-    assert (out / "results.json").read_text() == '{"mine": 1}'
 
 
 @pytest.mark.skipif(bool(browser.missing()), reason=str(browser.missing()))
