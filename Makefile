@@ -16,6 +16,7 @@ $(READY): pyproject.toml constraints.txt
 	touch $@
 
 compare: $(READY)
+	rm -rf out/compare
 	$(BIN)/harmonica compare --out out/compare
 
 # One BLAS thread a process: two cores run two processes, not four threads.

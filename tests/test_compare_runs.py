@@ -239,3 +239,14 @@ def test_results_of_others_are_not_overwritten(tmp_path, games, capsys):
     assert compare("--task", "games", "--data", games, out=out) == 2
     assert "not a result of harmonica compare" in capsys.readouterr().err
     assert (out / "results.json").read_text() == '{"mine": 1}'
+
+
+def test_only_a_run_of_the_same_settings_is_replaced(tmp_path, games, capsys):
+    out = tmp_path / "out"
+    args = ["--task", "games", "--data", games, "--methods", "harmonica-2", "--budget"]
+    assert compare(*args, 20, out=out) == 0
+    before = (out / "results.json").read_text()
+    assert compare(*args, 24, out=out) == 2
+    assert "other settings (budgets)" in capsys.readouterr().err
+    assert (out / "results.json").read_text() == before
+    assert compare(*args, 20, out=out) == 0

@@ -226,7 +226,10 @@ def _settings(plan: Plan) -> dict[str, Any]:
 
 
 def _old_results(args: argparse.Namespace, plan: Plan) -> Results | None:
-    """Earlier results to go on from; a folder with results is never overwritten."""
+    """Earlier results to go on from.
+
+    Nothing is overwritten but a finished run of the very same settings.
+    """
     if args.out is None:
         if args.resume:
             raise ValueError("--resume needs --out, the folder with results.json")
@@ -234,23 +237,20 @@ def _old_results(args: argparse.Namespace, plan: Plan) -> Results | None:
     path = args.out / "results.json"
     if not path.exists():
         return None
-    old = Results.load(path)
-    if not args.resume:
-        if old.complete:
-            return None
+    old, new = Results.load(path), _settings(plan)
+    if not args.resume and not old.complete:
         raise ValueError(
             f"{path} holds an unfinished run; continue it with --resume, or choose "
             "another --out"
         )
-    fixed = {"methods", "budgets", "n_cases"}  # these may grow
-    new = _settings(plan)
-    changed = [k for k in new if k not in fixed and new[k] != old.settings.get(k)]
+    may_grow = {"methods", "budgets", "n_cases"} if args.resume else set()
+    changed = [k for k in new if k not in may_grow and new[k] != old.settings.get(k)]
     if changed:
         raise ValueError(
             f"{path} was made with other settings ({', '.join(changed)}); use the same "
             "ones or choose another --out"
         )
-    return old
+    return old if args.resume else None
 
 
 def _results(plan: Plan, old: Results | None) -> Results:
