@@ -197,21 +197,37 @@ def test_dropped_terms_are_negligible_together():
     np.testing.assert_array_equal(kept, [0, 3, 0, -0.2, 1])
 
 
-def test_the_share_is_the_best_one():
+def test_the_shares_are_the_best_ones():
     rng = np.random.default_rng(0)
     rows = adaptive._Rows.of(draw(), None)
-    sparse, smooth = rng.normal(size=(2, 2, len(rows.signs)))
-    share, crossed = adaptive._shares(rows, sparse, smooth, 1.0)
+    residuals = rng.normal(size=(3, 2, len(rows.signs))) * [[[1.0]], [[1.5]], [[4.0]]]
+    residuals[2, 1] -= residuals[0, 1]
+    share, crossed = adaptive._shares(rows, residuals, 1.0)
+    first, second = np.meshgrid(*[np.linspace(0, 1, 201)] * 2)
+    inside = first + second <= 1
+    grid = np.stack([first, second, 1 - first - second])[:, inside]
     for part in range(2):
+        lost = np.square(grid.T @ residuals[:, part]).sum(axis=1)
+        np.testing.assert_allclose(share[:, part], grid[:, lost.argmin()], atol=6e-3)
+    changed = residuals.copy()
+    changed[..., rows.fold == 2] *= 100
+    _, again = adaptive._shares(rows, changed, 1.0)
+    here = rows.fold == 2
+    np.testing.assert_array_equal(again[..., here], crossed[..., here])
+    residuals[0] = 0
+    exact, _ = adaptive._shares(rows, residuals, 1.0)
+    np.testing.assert_array_equal(exact, [[1, 1], [0, 0], [0, 0]])
 
-        def lost(s, part=part):
-            return (((1 - s) * sparse[part] + s * smooth[part]) ** 2).sum()
 
-        grid = np.linspace(0, 1, 1001)
-        best = grid[np.argmin([lost(s) for s in grid])]
-        assert share[part] == pytest.approx(best, abs=1e-3)
-    other = crossed[:, rows.fold == 2]
-    changed = sparse.copy()
-    changed[:, rows.fold == 2] *= 100
-    _, again = adaptive._shares(rows, changed, smooth, 1.0)
-    np.testing.assert_array_equal(again[:, rows.fold == 2], other)
+def test_few_samples_may_prefer_a_lower_degree(monkeypatch):
+    masks = draw(12, 170)
+    weights = np.triu(np.random.default_rng(3).normal(size=(12, 12)), 1)
+
+    def pairs(rows):
+        signs = 2.0 * rows - 1
+        return np.einsum("ti,ij,tj->t", signs, weights, signs) + np.exp(-rows.sum(1))
+
+    off = [error(fit_adaptive(masks, pairs(masks)[:, None]), pairs, 12)]
+    monkeypatch.setattr(adaptive, "_fewer_samples_than_terms", lambda *_: False)
+    off.append(error(fit_adaptive(masks, pairs(masks)[:, None]), pairs, 12))
+    assert off[0] < 0.8 * off[1]

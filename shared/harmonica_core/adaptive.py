@@ -1,14 +1,16 @@
-"""The readable set chosen by the samples: a sparse and a smooth fit, honestly blended.
+"""The readable set chosen by the samples: sparse and smooth fits, honestly blended.
 
-The sparse candidate is the LASSO on all terms up to a degree. The smooth one is a
-Gaussian-process interpolant (`harmonica_core.interpolant`), which reaches terms of
-every size. Both are cross-validated on the same folds, screening and tuning included.
-The share of each, for even and for odd terms, is the one with the least held-out error;
-a convex combination of two polynomials is a polynomial.
+The sparse candidate is the LASSO on all terms up to a degree; with fewer samples than
+terms there is a second one, up to one degree less. The smooth one is a Gaussian-process
+interpolant (`harmonica_core.interpolant`), which reaches terms of every size. All are
+cross-validated on the same folds, screening and tuning included. The share of each, for
+even and for odd terms, is the one with the least held-out error; a convex combination
+of polynomials is a polynomial.
 """
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,7 +30,7 @@ _MAX_ROWS, _MAX_WORK = 2100, 1 << 15
 _MAX_FEATURES = 64
 # Terms are dropped while together they stay below this share of the error.
 _NEGLIGIBLE = 0.05
-# A share this small of the smooth candidate is none: exact recovery stays sparse.
+# A share this small is none: exact recovery stays sparse.
 _SMALL_SHARE = 1e-3
 _ROUNDING = 1e-12
 # Where more than this share of the variance is left, a prior with noise is tried.
@@ -98,13 +100,15 @@ def fit_adaptive(
     if n_features > _MAX_FEATURES or len(rows.signs) > _MAX_ROWS or work > _MAX_WORK:
         return _sparse_alone(sparse, len(rows.parities))
     table = _candidate_terms(n_features, degree)
-    where = _positions(sparse.table, table)
+    fits = [sparse]
+    if _fewer_samples_than_terms(masks, degree) and degree > 1:
+        fits.append(fit_sparse(masks, values, degree - 1, weights=weights))
+    dense = [_on_table(fit, table) for fit in fits]
     blends = []
     for k in range(n_outputs):
-        one = np.zeros(len(table))
-        one[where] = sparse.coef[:, k]
-        one[0] = sparse.intercept[k]
-        blends.append(_blend(rows, values[:, k], sparse.held_out[:, k], one, table))
+        held_out = [fit.held_out[:, k] for fit in fits]
+        sparse_coef = [one[:, k] for one in dense]
+        blends.append(_blend(rows, values[:, k], held_out, sparse_coef, table))
     coef = np.stack([b.coef for b in blends], axis=1)
     active = np.flatnonzero((coef[1:] != 0).any(axis=1)) + 1
     return AdaptiveFit(
@@ -116,6 +120,10 @@ def fit_adaptive(
         doubt=np.array([b.doubt for b in blends]),
         smooth=np.stack([b.share for b in blends]),
     )
+
+
+def _fewer_samples_than_terms(masks: Masks, degree: int) -> bool:
+    return len(masks) < basis.n_terms_up_to(masks.shape[1], degree)
 
 
 def _sparse_alone(sparse: SparseFit, n_parts: int) -> AdaptiveFit:
@@ -137,6 +145,14 @@ def _candidate_terms(n_features: int, degree: int) -> Table:
     while size < n_features and basis.n_terms_up_to(n_features, size + 1) <= _MAX_TERMS:
         size += 1
     return basis.terms_up_to(n_features, size)
+
+
+def _on_table(fit: SparseFit, table: Table) -> Floats:
+    """Coefficients ``(n_terms, K)`` of all terms of the table."""
+    out = np.zeros((len(table), len(fit.intercept)))
+    out[_positions(fit.table, table)] = fit.coef
+    out[0] = fit.intercept
+    return out
 
 
 def _positions(terms: Table, table: Table) -> NDArray[np.int64]:
@@ -206,20 +222,28 @@ class _Blend:
 
 
 def _blend(
-    rows: _Rows, values: Floats, sparse_held_out: Floats, sparse: Floats, table: Table
+    rows: _Rows,
+    values: Floats,
+    held_out: list[Floats],
+    sparse: list[Floats],
+    table: Table,
 ) -> _Blend:
     """Blend the sparse coefficients ``(n_terms,)`` of one output with a smooth fit."""
     centre = values.mean()
     target = rows.split(values - centre)
     fit, smooth_residual, gain = _smooth(rows, target, table.shape[1])
-    sparse_residual = target - rows.split(sparse_held_out - centre)
+    left = [target - rows.split(one - centre) for one in held_out]
+    residuals = np.stack([*left, smooth_residual])
     power = float(rows.mean_square(target).sum())
-    share, crossed = _shares(rows, sparse_residual, smooth_residual, power)
+    share, crossed = _shares(rows, residuals, power)
     smooth = fit.coefficients(table)
     smooth[0] += centre
-    coef = sparse + _by_size(table, rows.parities, share) * (smooth - sparse)
-    raw = (1 - crossed) * sparse_residual + crossed * smooth_residual
-    scaled = (1 - crossed) * sparse_residual + crossed * gain[:, None] * smooth_residual
+    coef = np.zeros(len(table))
+    for part, one in zip(share, (*sparse, smooth), strict=True):
+        coef += _by_size(table, rows.parities, part) * one
+    raw = (crossed * residuals).sum(axis=0)
+    residuals[-1] *= gain[:, None]
+    scaled = (crossed * residuals).sum(axis=0)
     stated = float(np.sqrt(rows.mean_square(scaled).sum()))
     # The scaling is a forecast: it may be off by half of what it takes away.
     doubt = (float(np.sqrt(rows.mean_square(raw).sum())) - stated) / 2
@@ -227,7 +251,7 @@ def _blend(
         _without_negligible(coef, _NEGLIGIBLE * stated),
         values - rows.join(scaled),
         max(doubt, 0.0),
-        share,
+        share[-1],
     )
 
 
@@ -274,35 +298,62 @@ def _smooth(
     return fit, residual, gain
 
 
-def _shares(
-    rows: _Rows, sparse: Floats, smooth: Floats, power: float
-) -> tuple[Floats, Floats]:
-    """Share of the smooth candidate from residuals ``(n_parts, h)``.
+def _shares(rows: _Rows, residuals: Floats, power: float) -> tuple[Floats, Floats]:
+    """Share of each candidate from residuals ``(n_candidates, n_parts, h)``.
 
     ``power`` is the mean square of the target.
 
     Returns
     -------
-    share : float64 (n_parts,)
-    crossed : float64 (n_parts, h)
+    share : float64 (n_candidates, n_parts)
+    crossed : float64 (n_candidates, n_parts, h)
         For each row, the share found without the row's fold.
     """
-    step = sparse - smooth
-    above, below = rows.weights * step * sparse, rows.weights * step**2
-    # Where the sparse candidate is exact there is nothing to improve on.
-    above[rows.mean_square(sparse) <= _ROUNDING**2 * power] = 0
-    crossed = np.empty_like(step)
+    products = np.einsum("t,apt,bpt->tpab", rows.weights, residuals, residuals)
+    # Where the first candidate is exact there is nothing to improve on.
+    exact = rows.mean_square(residuals[0]) <= _ROUNDING**2 * power
+    crossed = np.empty_like(residuals)
     for fold in range(N_FOLDS):
         out = rows.fold == fold
-        found = _ratio(above[:, ~out].sum(axis=1), below[:, ~out].sum(axis=1))
-        crossed[:, out] = found[:, None]
-    return _ratio(above.sum(axis=1), below.sum(axis=1)), crossed
+        found = _best_shares(products[~out].sum(axis=0), exact)
+        crossed[:, :, out] = found[:, :, None]
+    return _best_shares(products.sum(axis=0), exact), crossed
 
 
-def _ratio(above: Floats, below: Floats) -> Floats:
-    """Minimiser of ``|(1 - s) sparse + s smooth|^2`` over s in [0, 1]."""
-    share = np.clip(above / np.where(below > 0, below, 1.0), 0.0, 1.0)
-    return np.where(share < _SMALL_SHARE, 0.0, share)
+def _best_shares(products: Floats, exact: NDArray[np.bool_]) -> Floats:
+    """Minimisers ``(n_candidates, n_parts)`` of ``s^T P s`` over convex shares s.
+
+    ``products (n_parts, n_candidates, n_candidates)`` hold P of each part.
+    """
+    first = np.eye(products.shape[-1])[0]
+    found = [
+        first if known else _best_share(one)
+        for one, known in zip(products, exact, strict=True)
+    ]
+    return np.stack(found, axis=1)
+
+
+def _best_share(products: Floats) -> Floats:
+    """Try every set of candidates; for a given set the minimiser has a closed form."""
+    n = len(products)
+    lift = _ROUNDING * float(np.trace(products)) * np.eye(n)
+    best = np.inf
+    share: Floats = np.eye(n)[0]
+    for size in range(1, n + 1):
+        for chosen in map(list, itertools.combinations(range(n), size)):
+            block = (products + lift)[np.ix_(chosen, chosen)]
+            if not block.any():
+                continue
+            along = np.linalg.solve(block, np.ones(size))
+            if (along < 0).any():
+                continue
+            one = np.zeros(n)
+            one[chosen] = np.where(along < _SMALL_SHARE * along.sum(), 0.0, along)
+            one /= one.sum()
+            value = float(one @ products @ one)
+            if value < best * (1 - _ROUNDING):
+                best, share = value, one
+    return share
 
 
 def _by_size(table: Table, parities: tuple[int, ...], share: Floats) -> Floats:

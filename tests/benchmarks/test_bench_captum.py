@@ -116,3 +116,33 @@ def show(name, model, inputs, ids, at_once):
             + "   KernelShap / this: "
             + "  ".join(f"{ratio:.1f}x" for ratio in ratios)
         )
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_overhead_beside_a_large_model():
+    """Everything that is not the model, as a share of the model's own time."""
+    from harmonica_compare.tasks.image import _network
+
+    network, inside = _network(), []
+
+    def forward(images):
+        start = time.perf_counter()
+        out = network(images).softmax(1)
+        inside.append(time.perf_counter() - start)
+        return out
+
+    blocks = torch.arange(224) // 56
+    ids = (4 * blocks[:, None] + blocks[None, :])[None, None]
+    start = time.perf_counter()
+    Harmonica(forward, seed=0).attribute(
+        torch.randn(1, 3, 224, 224),
+        target=0,
+        feature_mask=ids,
+        n_samples=500,
+        perturbations_per_eval=8,
+    )
+    total = time.perf_counter() - start
+    print(
+        f"\nEfficientNet-Lite0, 16 superpixels, 500 samples: {total:.1f} s, of which "
+        f"the model {sum(inside):.1f} s: overhead {total / sum(inside) - 1:.1%}"
+    )
