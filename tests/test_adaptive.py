@@ -6,6 +6,7 @@ from harmonica_core.adaptive import fit_adaptive
 from harmonica_core.error import stated_error
 from harmonica_core.lasso import fit_sparse
 from harmonica_core.masks import all_masks, mask_numbers, paired_masks
+from harmonica_core.shares import PartRows, shares
 
 N = 9
 
@@ -199,10 +200,10 @@ def test_dropped_terms_are_negligible_together():
 
 def test_the_shares_are_the_best_ones():
     rng = np.random.default_rng(0)
-    rows = adaptive._Rows.of(draw(), None)
+    rows = PartRows.of(draw(), None)
     residuals = rng.normal(size=(3, 2, len(rows.signs))) * [[[1.0]], [[1.5]], [[4.0]]]
     residuals[2, 1] -= residuals[0, 1]
-    share, crossed = adaptive._shares(rows, residuals, 1.0)
+    share, crossed = shares(rows, residuals, 1.0)
     first, second = np.meshgrid(*[np.linspace(0, 1, 201)] * 2)
     inside = first + second <= 1
     grid = np.stack([first, second, 1 - first - second])[:, inside]
@@ -211,11 +212,11 @@ def test_the_shares_are_the_best_ones():
         np.testing.assert_allclose(share[:, part], grid[:, lost.argmin()], atol=6e-3)
     changed = residuals.copy()
     changed[..., rows.fold == 2] *= 100
-    _, again = adaptive._shares(rows, changed, 1.0)
+    _, again = shares(rows, changed, 1.0)
     here = rows.fold == 2
     np.testing.assert_array_equal(again[..., here], crossed[..., here])
     residuals[0] = 0
-    exact, _ = adaptive._shares(rows, residuals, 1.0)
+    exact, _ = shares(rows, residuals, 1.0)
     np.testing.assert_array_equal(exact, [[1, 1], [0, 0], [0, 0]])
 
 

@@ -10,7 +10,6 @@ of polynomials is a polynomial.
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,9 +19,9 @@ from harmonica_core import basis
 from harmonica_core._types import Floats, Masks, Table
 from harmonica_core.alpha import N_FOLDS
 from harmonica_core.interpolant import Interpolant, fit_interpolant
-from harmonica_core.kernel import ALL, EVEN, ODD
+from harmonica_core.kernel import ALL
 from harmonica_core.lasso import SparseFit, fit_sparse
-from harmonica_core.masks import are_paired
+from harmonica_core.shares import PartRows, shares
 
 _MAX_TERMS = 1 << 17
 # Rows of one interpolant, and rows times outputs; beyond, the sparse fit stands alone.
@@ -30,9 +29,6 @@ _MAX_ROWS, _MAX_WORK = 2100, 1 << 15
 _MAX_FEATURES = 64
 # Terms are dropped while together they stay below this share of the error.
 _NEGLIGIBLE = 0.05
-# A share this small is none: exact recovery stays sparse.
-_SMALL_SHARE = 1e-3
-_ROUNDING = 1e-12
 # Where more than this share of the variance is left, a prior with noise is tried.
 _ROUGH = 0.04
 
@@ -94,7 +90,7 @@ def fit_adaptive(
     AdaptiveFit
     """
     sparse = fit_sparse(masks, values, degree, weights=weights)
-    rows = _Rows.of(masks, weights)
+    rows = PartRows.of(masks, weights)
     n_features, n_outputs = masks.shape[1], values.shape[1]
     work = len(rows.signs) * n_outputs
     if n_features > _MAX_FEATURES or len(rows.signs) > _MAX_ROWS or work > _MAX_WORK:
@@ -169,51 +165,6 @@ def _bytes(table: Table, width: int) -> list[bytes]:
 
 
 @dataclass(frozen=True)
-class _Rows:
-    """Masks as one regression, or as an even and an odd one over half the rows."""
-
-    signs: Floats
-    parities: tuple[int, ...]
-    weights: Floats
-    fold: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, masks: Masks, weights: Floats | None) -> _Rows:
-        weights = np.ones(len(masks)) if weights is None else weights
-        paired = are_paired(masks) and bool((weights[0::2] == weights[1::2]).all())
-        step = 2 if paired else 1
-        signs = basis.signs(masks[::step])[:, :-1]
-        # The folds of the sparse fit, so that held-out predictions can be combined.
-        fold = np.arange(len(signs)) % N_FOLDS
-        parities = (EVEN, ODD) if paired else (ALL,)
-        return cls(signs, parities, weights[::step], fold)
-
-    def split(self, values: Floats) -> Floats:
-        """Parts ``(n_parts, h)`` of ``values (m,)``."""
-        if len(self.parities) == 1:
-            return values[None, :]
-        first, second = values[0::2], values[1::2]
-        return np.stack([first + second, first - second]) / 2
-
-    def join(self, parts: Floats) -> Floats:
-        """Invert `split`."""
-        if len(self.parities) == 1:
-            return np.asarray(parts[0])
-        even, odd = parts
-        return np.stack([even + odd, even - odd], axis=1).ravel()
-
-    def mean_square(self, residual: Floats) -> Floats:
-        """Weighted mean square ``(n_parts,)``."""
-        return np.asarray(residual**2 @ self.weights / self.weights.sum())
-
-    def take(self, chosen: NDArray[np.bool_]) -> _Rows:
-        """Return the chosen rows."""
-        return _Rows(
-            self.signs[chosen], self.parities, self.weights[chosen], self.fold[chosen]
-        )
-
-
-@dataclass(frozen=True)
 class _Blend:
     coef: Floats
     held_out: Floats
@@ -222,7 +173,7 @@ class _Blend:
 
 
 def _blend(
-    rows: _Rows,
+    rows: PartRows,
     values: Floats,
     held_out: list[Floats],
     sparse: list[Floats],
@@ -235,7 +186,7 @@ def _blend(
     left = [target - rows.split(one - centre) for one in held_out]
     residuals = np.stack([*left, smooth_residual])
     power = float(rows.mean_square(target).sum())
-    share, crossed = _shares(rows, residuals, power)
+    share, crossed = shares(rows, residuals, power)
     smooth = fit.coefficients(table)
     smooth[0] += centre
     coef = np.zeros(len(table))
@@ -256,7 +207,7 @@ def _blend(
 
 
 def _smooth(
-    rows: _Rows, target: Floats, degree: int
+    rows: PartRows, target: Floats, degree: int
 ) -> tuple[Interpolant, Floats, Floats]:
     """Interpolate; cross-validate with the prior learnt anew in each fold.
 
@@ -296,64 +247,6 @@ def _smooth(
     usual = np.mean(inner, axis=0)
     gain = np.sqrt(np.minimum(alone / np.where(usual > 0, usual, 1.0), 1.0))
     return fit, residual, gain
-
-
-def _shares(rows: _Rows, residuals: Floats, power: float) -> tuple[Floats, Floats]:
-    """Share of each candidate from residuals ``(n_candidates, n_parts, h)``.
-
-    ``power`` is the mean square of the target.
-
-    Returns
-    -------
-    share : float64 (n_candidates, n_parts)
-    crossed : float64 (n_candidates, n_parts, h)
-        For each row, the share found without the row's fold.
-    """
-    products = np.einsum("t,apt,bpt->tpab", rows.weights, residuals, residuals)
-    # Where the first candidate is exact there is nothing to improve on.
-    exact = rows.mean_square(residuals[0]) <= _ROUNDING**2 * power
-    crossed = np.empty_like(residuals)
-    for fold in range(N_FOLDS):
-        out = rows.fold == fold
-        found = _best_shares(products[~out].sum(axis=0), exact)
-        crossed[:, :, out] = found[:, :, None]
-    return _best_shares(products.sum(axis=0), exact), crossed
-
-
-def _best_shares(products: Floats, exact: NDArray[np.bool_]) -> Floats:
-    """Minimisers ``(n_candidates, n_parts)`` of ``s^T P s`` over convex shares s.
-
-    ``products (n_parts, n_candidates, n_candidates)`` hold P of each part.
-    """
-    first = np.eye(products.shape[-1])[0]
-    found = [
-        first if known else _best_share(one)
-        for one, known in zip(products, exact, strict=True)
-    ]
-    return np.stack(found, axis=1)
-
-
-def _best_share(products: Floats) -> Floats:
-    """Try every set of candidates; for a given set the minimiser has a closed form."""
-    n = len(products)
-    lift = _ROUNDING * float(np.trace(products)) * np.eye(n)
-    best = np.inf
-    share: Floats = np.eye(n)[0]
-    for size in range(1, n + 1):
-        for chosen in map(list, itertools.combinations(range(n), size)):
-            block = (products + lift)[np.ix_(chosen, chosen)]
-            if not block.any():
-                continue
-            along = np.linalg.solve(block, np.ones(size))
-            if (along < 0).any():
-                continue
-            one = np.zeros(n)
-            one[chosen] = np.where(along < _SMALL_SHARE * along.sum(), 0.0, along)
-            one /= one.sum()
-            value = float(one @ products @ one)
-            if value < best * (1 - _ROUNDING):
-                best, share = value, one
-    return share
 
 
 def _by_size(table: Table, parities: tuple[int, ...], share: Floats) -> Floats:
