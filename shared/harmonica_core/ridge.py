@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import lapack
+from scipy.linalg import blas, lapack
 from scipy.special import gammaln
 
 from harmonica_core import basis
@@ -189,16 +189,19 @@ def _by_terms(
     for block, design in _designs(halves, table, scale):
         gram += design @ design.T
         right += design @ target[block]
-    parts = []
-    for nugget in _NUGGETS:
-        inverse = _inverse_factor(gram, nugget * float((scale**2).sum()))
-        scaled = inverse.T @ (inverse @ right)
-        left_out = np.empty_like(target)
-        for block, design in _designs(halves, table, scale):
-            leverage = ((inverse @ design) ** 2).sum(axis=0)
-            residual = target[block] - design.T @ scaled
-            left_out[block] = residual / (1 - leverage)[:, None]
-        parts.append(_Part(scaled, left_out))
+    shift = float((scale**2).sum())
+    inverses = [_inverse_factor(gram, nugget * shift) for nugget in _NUGGETS]
+    parts = [
+        _Part(inverse.T @ (inverse @ right), np.empty_like(target))
+        for inverse in inverses
+    ]
+    for block, design in _designs(halves, table, scale):
+        for inverse, part in zip(inverses, parts, strict=True):
+            # Rows of psi' L^-T, by a product that knows the factor is triangular.
+            whitened = blas.dtrmm(1.0, inverse, design.T, side=1, lower=1, trans_a=1)
+            leverage = np.einsum("tj,tj->t", whitened, whitened)
+            residual = target[block] - design.T @ part.solution
+            part.left_out[block] = residual / (1 - leverage)[:, None]
     return parts
 
 
@@ -253,7 +256,7 @@ def _designs(
     halves: Masks, table: Table, scale: Floats
 ) -> Iterator[tuple[slice, Floats]]:
     """Scaled parity columns (n_terms, b) of one block of masks after the other."""
-    rows = basis.signs(halves).T
+    rows = basis.signs(halves, np.float32).T
     for start in range(0, len(halves), _BLOCK_MASKS):
         block = slice(start, start + _BLOCK_MASKS)
         part = np.ascontiguousarray(rows[:, block])
