@@ -5,7 +5,13 @@ from harmonica_core import adaptive, basis
 from harmonica_core.adaptive import fit_adaptive
 from harmonica_core.error import stated_error
 from harmonica_core.lasso import fit_sparse
-from harmonica_core.masks import all_masks, mask_numbers, paired_masks
+from harmonica_core.masks import (
+    all_masks,
+    mask_numbers,
+    mixed_masks,
+    near_weights,
+    paired_masks,
+)
 from harmonica_core.shares import PartRows, shares
 
 N = 9
@@ -218,6 +224,27 @@ def test_the_shares_are_the_best_ones():
     residuals[0] = 0
     exact, _ = shares(rows, residuals, 1.0)
     np.testing.assert_array_equal(exact, [[1, 1], [0, 0], [0, 0]])
+
+
+def test_shares_heed_the_error_near_the_input():
+    n, rng = 12, np.random.default_rng(0)
+    masks = mixed_masks(n, 400, rng, 0.2)
+    rows = PartRows.of(masks, near_weights(masks))
+    toward = rows.near()
+    near = toward != 0
+    removed = (~masks).sum(axis=1)
+    close = (removed >= 1) & (removed <= 3)
+    assert ((toward == 1) == close[0::2]).all()
+    assert ((toward == -1) == close[1::2]).all()
+    # Good near the input (even and odd parts cancel there), bad at the other end.
+    fine, rough = rng.normal(size=(2, 2, len(toward)))
+    fine[1, near] = -toward[near] * fine[0, near]
+    fine[:, near] *= 10
+    share, _ = shares(rows, np.stack([rough, fine]), 1.0)
+    uniform = PartRows(rows.signs, rows.parities, np.ones(len(toward)), rows.fold)
+    assert not uniform.near().any()
+    plain, _ = shares(uniform, np.stack([rough, fine]), 1.0)
+    assert (share[1] > plain[1] + 0.1).all()
 
 
 def test_few_samples_may_prefer_a_lower_degree(monkeypatch):

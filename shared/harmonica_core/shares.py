@@ -11,16 +11,19 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import block_diag
 
 from harmonica_core import basis
 from harmonica_core._types import Floats, Masks
 from harmonica_core.folds import N_FOLDS
 from harmonica_core.kernel import ALL, EVEN, ODD
-from harmonica_core.masks import are_paired
+from harmonica_core.masks import NEAR_RADIUS, are_paired
 
 # A share this small is none: exact recovery stays sparse.
 _SMALL_SHARE = 1e-3
 _ROUNDING = 1e-12
+# Weight of the error near the input, beside that over the cube.
+_NEAR_WEIGHT = 0.2
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,19 @@ class PartRows:
         """Weighted mean square ``(n_parts,)``."""
         return np.asarray(residual**2 @ self.weights / self.weights.sum())
 
+    def near(self) -> Floats:
+        """1 or -1 ``(h,)`` where the row or its complement is near the input, else 0.
+
+        All zero where masks were not drawn there on purpose.
+        """
+        if (self.weights == 1).all():
+            return np.zeros(len(self.signs))
+        removed = (self.signs < 0).sum(axis=1)
+        kept = self.signs.shape[1] - removed
+        close = (removed >= 1) & (removed <= NEAR_RADIUS)
+        opposite = (kept >= 1) & (kept <= NEAR_RADIUS) & (len(self.parities) > 1)
+        return np.where(close, 1.0, np.where(opposite, -1.0, 0.0))
+
     def take(self, chosen: NDArray[np.bool_]) -> PartRows:
         """Return the chosen rows."""
         return PartRows(
@@ -88,48 +104,79 @@ def shares(rows: PartRows, residuals: Floats, power: float) -> tuple[Floats, Flo
     crossed : float64 (n_candidates, n_parts, h)
         For each row, the share found without the row's fold.
     """
-    products = np.einsum("t,apt,bpt->tpab", rows.weights, residuals, residuals)
     # Where the first candidate is exact there is nothing to improve on.
     exact = rows.mean_square(residuals[0]) <= _ROUNDING**2 * power
     crossed = np.empty_like(residuals)
     for fold in range(N_FOLDS):
         out = rows.fold == fold
-        found = _best_shares(products[~out].sum(axis=0), exact)
+        found = _best_shares(rows.take(~out), residuals[..., ~out], exact)
         crossed[:, :, out] = found[:, :, None]
-    return _best_shares(products.sum(axis=0), exact), crossed
+    return _best_shares(rows, residuals, exact), crossed
 
 
-def _best_shares(products: Floats, exact: NDArray[np.bool_]) -> Floats:
-    """Minimisers ``(n_candidates, n_parts)`` of ``s^T P s`` over convex shares s.
+def _best_shares(rows: PartRows, residuals: Floats, exact: NDArray[np.bool_]) -> Floats:
+    """Convex shares ``(n_candidates, n_parts)`` with the least square error.
 
-    ``products (n_parts, n_candidates, n_candidates)`` hold P of each part.
+    Over the cube, and near the input if masks were drawn there on purpose; each
+    relative to what the best candidate has alone.
     """
-    first = np.eye(products.shape[-1])[0]
-    found = [
-        first if known else _best_share(one)
-        for one, known in zip(products, exact, strict=True)
-    ]
-    return np.stack(found, axis=1)
+    n_candidates, n_parts, _ = residuals.shape
+    parts = np.einsum("t,apt,bpt->pab", rows.weights, residuals, residuals)
+    total = _relative(np.asarray(block_diag(*parts)), n_parts)
+    toward = rows.near()
+    if toward.any():
+        ends = np.stack([np.ones_like(toward), toward])[:n_parts]
+        near = toward != 0
+        vectors = (ends[:, None, near] * residuals.swapaxes(0, 1)[..., near]).reshape(
+            n_parts * n_candidates, -1
+        )
+        total = total + _NEAR_WEIGHT * _relative(vectors @ vectors.T, n_parts)
+    allowed = [[0] if one else list(range(n_candidates)) for one in exact]
+    return _least(total, allowed).reshape(n_parts, n_candidates).T
 
 
-def _best_share(products: Floats) -> Floats:
-    """Try every set of candidates; for a given set the minimiser has a closed form."""
-    n = len(products)
-    lift = _ROUNDING * float(np.trace(products)) * np.eye(n)
-    best = np.inf
-    share: Floats = np.eye(n)[0]
-    for size in range(1, n + 1):
-        for chosen in map(list, itertools.combinations(range(n), size)):
-            block = (products + lift)[np.ix_(chosen, chosen)]
-            if not block.any():
-                continue
-            along = np.linalg.solve(block, np.ones(size))
-            if (along < 0).any():
-                continue
-            one = np.zeros(n)
-            one[chosen] = np.where(along < _SMALL_SHARE * along.sum(), 0.0, along)
-            one /= one.sum()
-            value = float(one @ products @ one)
-            if value < best * (1 - _ROUNDING):
-                best, share = value, one
+def _relative(products: Floats, n_parts: int) -> Floats:
+    """Products in units of the best single candidate's."""
+    n = len(products) // n_parts
+    alone = products.reshape(n_parts, n, n_parts, n).sum(axis=(0, 2)).diagonal()
+    best = float(alone.min())
+    return products / best if best > 0 else products
+
+
+def _least(products: Floats, allowed: list[list[int]]) -> Floats:
+    """Minimiser of ``s^T P s`` with shares s that are convex in each part.
+
+    Every set of candidates is tried; for a given set there is a closed form.
+    """
+    n_parts, size = len(allowed), len(products)
+    n = size // n_parts
+    lifted = products + _ROUNDING * float(np.trace(products)) * np.eye(size)
+    best, share = np.inf, np.zeros(size)
+    for sets in itertools.product(*map(_subsets, allowed)):
+        chosen = [part * n + c for part, one in enumerate(sets) for c in one]
+        of_part = np.repeat(np.eye(n_parts), [len(one) for one in sets], axis=1)
+        system = np.block(
+            [
+                [lifted[np.ix_(chosen, chosen)], of_part.T],
+                [of_part, np.zeros((n_parts, n_parts))],
+            ]
+        )
+        right = np.concatenate([np.zeros(len(chosen)), np.ones(n_parts)])
+        try:
+            found = np.linalg.solve(system, right)[: len(chosen)]
+        except np.linalg.LinAlgError:
+            continue
+        if (found < 0).any():
+            continue
+        found[found < _SMALL_SHARE] = 0.0
+        one = np.zeros(size)
+        one[chosen] = found / (of_part.T @ (of_part @ found))
+        value = float(one @ products @ one)
+        if value < best * (1 - _ROUNDING):
+            best, share = value, one
     return share
+
+
+def _subsets(members: list[int]) -> list[tuple[int, ...]]:
+    sizes = range(1, len(members) + 1)
+    return [one for size in sizes for one in itertools.combinations(members, size)]
