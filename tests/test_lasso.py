@@ -133,8 +133,9 @@ def test_targets_do_not_see_each_other(monkeypatch, dense):
         np.testing.assert_allclose(
             together.coef[active, k], alone.coef[:, 0], atol=1e-10
         )
+        # Folds are solved to a hundredth of the strength, within which rounding shows.
         np.testing.assert_allclose(
-            together.held_out[:, k], alone.held_out[:, 0], atol=1e-8
+            together.held_out[:, k], alone.held_out[:, 0], atol=1e-5
         )
 
 

@@ -26,7 +26,7 @@ from harmonica_core.regression import Regression
 RATIO = 2**-0.5
 N_STRENGTHS = 36  # down to 5e-6 of the largest
 _FAR = 26  # 1e-4 of the largest: only sparse functions gain by less than that
-LOOSE = 5e-2  # of alpha: scores hardly notice
+LOOSE = 1e-1  # of alpha: scores hardly notice
 
 _STRIDE = 2
 _IMPROVED, _RISE, _PATIENCE = 0.999, 1.05, 2
@@ -42,23 +42,36 @@ class Path:
     ``stale`` counts the steps since the score last improved; a clear rise counts
     twice. ``deepest`` is the lowest position visited before the active terms were
     about as many as rows; below it the LASSO interpolates, and nothing is unique.
+    ``last`` is the latest score, ``before`` and ``after`` those on either side of the
+    best.
     """
 
     score: Floats
     position: Index
     stale: Index
     deepest: Index
+    last: Floats
+    before: Floats
+    after: Floats
 
     @classmethod
-    def start(cls, n_targets: int) -> Path:
-        """Nothing scored yet."""
-        ones = np.ones(n_targets, dtype=np.int64)
-        return cls(np.full(n_targets, np.inf), ones, 0 * ones, ones.copy())
+    def start(cls, nothing: Floats) -> Path:
+        """Only ``nothing (K,)`` is known, the score of a constant."""
+        ones = np.ones(len(nothing), dtype=np.int64)
+        best = np.full(len(nothing), np.inf)
+        return cls(
+            best, ones, 0 * ones, ones.copy(), nothing.copy(), nothing.copy(), -best
+        )
 
     def record(self, step: Index, score: Floats, which: Index) -> Index:
         """Return those of the targets ``which`` whose step is their best."""
         before = self.score[which]
         better = score < before
+        self.before[which[better]] = self.last[which[better]]
+        self.after[which[better]] = -np.inf  # not visited: it may be better yet
+        next_one = ~better & (self.after[which] == -np.inf)
+        self.after[which[next_one]] = score[next_one]
+        self.last[which] = score
         self.position[which[better]] = step[better]
         self.score[which] = np.minimum(before, score)
         sound = np.isfinite(score)
@@ -94,9 +107,10 @@ def follow_path(
     lasso, refitted : Path
         Scores of the LASSO, and of least squares on its support.
     """
-    lasso, refitted = Path.start(len(top)), Path.start(len(top))
-    kept = [_Kept(part.full) for part in parts]
     live = every = np.arange(len(top))
+    nothing = score(parts, every)
+    lasso, refitted = Path.start(nothing), Path.start(nothing)
+    kept = [_Kept(part.full) for part in parts]
     both = every[:0] if relax is False else every
     for step in range(_STRIDE, N_STRENGTHS, _STRIDE):
         _visit(parts, top, np.full(len(live), step), live, lasso, kept)
@@ -113,15 +127,10 @@ def follow_path(
             break
     for one in kept:
         one.restore()
-    for aside in (-1, 1):
-        _visit(
-            parts,
-            top,
-            np.clip(lasso.position + aside, 1, N_STRENGTHS - 1),
-            every,
-            lasso,
-            kept,
-        )
+    # The position that was left out on the better side.
+    aside = np.where(lasso.after <= lasso.before, 1, -1)
+    position = np.clip(lasso.position + aside, 1, N_STRENGTHS - 1)
+    _visit(parts, top, position, every, lasso, kept)
     for one in kept:
         one.restore()
     if relax is not False:

@@ -32,10 +32,14 @@ def one_thread():
         yield
 
 
-def timed(work):
-    start = time.process_time()
-    found = work()
-    return found, time.process_time() - start
+def timed(work, repeats=1):
+    """Result, and CPU seconds of the fastest run."""
+    seconds = []
+    for _ in range(repeats):
+        start = time.process_time()
+        found = work()
+        seconds.append(time.process_time() - start)
+    return found, min(seconds)
 
 
 def in_its_own_process(n, degree, n_masks, n_targets=1):
@@ -52,22 +56,22 @@ def n_terms(n, degree):
     return sum(comb(n, d) for d in range(degree + 1))
 
 
-def beside_lasso_cv(n):
+def beside_lasso_cv(n, repeats=1):
     masks, values, function = problem(n, 2000)
     fresh = uniform_draws(n, 4000, np.random.default_rng(9))
     truth = function(fresh)[:, 0]
-    fit, ours = timed(lambda: fit_sparse(masks, values, 3))
+    fit, ours = timed(lambda: fit_sparse(masks, values, 3), repeats)
     table = basis.terms_up_to(n, 3)[1:]
     before = peak()
     design = basis.design(masks, table)
-    peer, theirs = timed(lambda: LassoCV(cv=5).fit(design, values[:, 0]))
+    peer, theirs = timed(lambda: LassoCV(cv=5).fit(design, values[:, 0]), repeats)
     memory = peak() - before
     g = basis.predict(fresh, fit.table, fit.coef)[:, 0] + fit.intercept
     mine = np.std(truth - g)
     other = np.std(truth - peer.predict(basis.design(fresh, table)))
     _, megabytes, *_ = in_its_own_process(n, 3, 2000)
     print(
-        f"\nn={n} degree 3 T=2000: {ours:.2f} s, LassoCV {theirs:.1f} s "
+        f"\nn={n} degree 3 T=2000: {ours:.3f} s, LassoCV {theirs:.2f} s "
         f"= {theirs / ours:.0f}x; error {mine:.4f}, LassoCV {other:.4f}; "
         f"{megabytes:.0f} MB, LassoCV {memory:.0f} MB"
     )
@@ -76,7 +80,7 @@ def beside_lasso_cv(n):
 
 @pytest.mark.filterwarnings("ignore")
 def test_16_features_beside_lasso_cv():
-    _, error = beside_lasso_cv(16)
+    _, error = beside_lasso_cv(16, repeats=5)
     assert error <= 1.02
 
 
@@ -101,8 +105,8 @@ def test_a_million_terms(n, degree):
 
 def test_a_thousand_targets():
     masks, values, _ = problem(30, 2000, 1000)
-    fit, ours = timed(lambda: fit_sparse(masks, values, 2))
-    _, alone = timed(lambda: fit_sparse(masks, values[:, :1], 2))
+    fit, ours = timed(lambda: fit_sparse(masks, values, 2), repeats=3)
+    _, alone = timed(lambda: fit_sparse(masks, values[:, :1], 2), repeats=3)
     design = basis.design(masks, basis.terms_up_to(30, 2)[1:])
     gram = design.T @ design
     alpha = float(np.median(fit.alpha))
@@ -112,9 +116,9 @@ def test_a_thousand_targets():
             model = Lasso(alpha, precompute=gram, fit_intercept=False)
             model.fit(design, values[:, k] - values[:, k].mean())
 
-    _, theirs = timed(one_by_one)
+    _, theirs = timed(one_by_one, repeats=3)
     print(
-        f"\n1,000 targets, n=30 degree 2 T=2000: {ours:.1f} s with alpha chosen, "
+        f"\n1,000 targets, n=30 degree 2 T=2000: {ours:.2f} s with alpha chosen, "
         f"{ours / alone:.0f}x one target; 1,000 Lasso fits at one alpha on a given "
         f"Gram matrix {theirs:.1f} s = {theirs / ours:.1f}x"
     )
