@@ -36,7 +36,7 @@ def objective(masks, values, coef, table, intercept, alpha, weights):
 @pytest.mark.parametrize("alpha", [0.1, 0.01, 0.003])
 def test_objective_is_that_of_scikit_learn(monkeypatch, dense, weighted, paired, alpha):
     if not dense:
-        monkeypatch.setattr(lasso, "_DENSE_TERMS", 0)
+        monkeypatch.setattr(lasso, "_is_dense", lambda *_: False)
     rng = np.random.default_rng(0)
     masks = draw_pairs(12, 240, rng)
     if not paired:
@@ -119,7 +119,7 @@ def test_given_tables_may_hold_any_terms():
 @pytest.mark.parametrize("dense", [True, False])
 def test_targets_do_not_see_each_other(monkeypatch, dense):
     if not dense:
-        monkeypatch.setattr(lasso, "_DENSE_TERMS", 0)
+        monkeypatch.setattr(lasso, "_is_dense", lambda *_: False)
     rng = np.random.default_rng(1)
     masks = draw_pairs(9, 300, rng)
     values = network(9, rng, 4)(masks)
@@ -221,3 +221,22 @@ def test_few_masks(n_features, n_masks, degree):
     fit = fit_sparse(masks, network(n_features, rng, 2)(masks), degree)
     assert np.isfinite(fit.coef).all()
     assert np.isfinite(fit.held_out).all()
+
+
+def test_many_terms_are_dense_where_one_path_decides(monkeypatch):
+    rng = np.random.default_rng(0)
+    monkeypatch.setattr(lasso, "_DENSE_TERMS", 50)
+    masks = draw_pairs(9, 400, rng)
+    split = lasso.Split.of(masks, basis.terms_up_to(9, 3)[1:], None)
+    assert lasso._is_dense(split, 1 << 30)
+    assert not lasso._is_dense(split, 1 << 15), "beyond the memory"
+    few = lasso.Split.of(masks[:160], split.table, None)
+    assert not lasso._is_dense(few, 1 << 30)
+    weighted = lasso.Split.of(masks, split.table, np.repeat(rng.random(200), 2))
+    assert not lasso._is_dense(weighted, 1 << 30)
+    values = network(9, rng, 1)(masks)
+    dense = fit_sparse(masks, values, 3, 0.05)
+    growing = fit_sparse(masks, values, 3, 0.05, memory=1 << 15)
+    np.testing.assert_allclose(
+        predict(growing, masks), predict(dense, masks), atol=1e-8
+    )

@@ -33,6 +33,7 @@ __all__ = [
     "Choice",
     "choose",
     "closed_form_holds",
+    "enough_rows",
     "for_all_rows",
     "keep",
     "leave_out",
@@ -142,10 +143,14 @@ def closed_form_holds(parts: list[Part]) -> bool:
     return all(
         part.rows.uniform
         and part.full.rows is None
-        and part.rows.design.shape[0]
-        >= max(_MANY_ROWS, _ROWS_PER_TERM * part.rows.design.shape[1])
+        and enough_rows(*part.rows.design.shape)
         for part in parts
     )
+
+
+def enough_rows(n_rows: int, n_terms: int) -> bool:
+    """Whether the closed form holds for uniform masks."""
+    return n_rows >= max(_MANY_ROWS, _ROWS_PER_TERM * n_terms)
 
 
 def _by_score(

@@ -23,6 +23,7 @@ from harmonica_core.folds import N_FOLDS, Part
 from harmonica_core.regression import Regression, Rows
 
 _DENSE_TERMS = 1200
+_BYTES_PER_PAIR = 32  # of terms: sums, the Gram matrix and its copies
 _UNIFORM = 1.5
 
 
@@ -86,7 +87,7 @@ def fit_sparse(
     table = _penalised(terms, masks.shape[1])
     centre, scale = _standardise(values)
     split = Split.of(masks, table, weights)
-    dense = len(table) <= _DENSE_TERMS
+    dense = _is_dense(split, memory)
     step = _targets_at_once(split, memory) if dense else 1
     given = _given_alpha(alpha, scale)
     fits = []
@@ -96,6 +97,19 @@ def fit_sparse(
         parts = [Part(rows, dense) for rows in split.rows(standard)]
         fits.append(_fit(parts, None if given is None else given[block], relax))
     return _join(split, fits, centre, scale)
+
+
+def _is_dense(split: Split, memory: int) -> bool:
+    """Whether all terms are in the Gram matrix from the start.
+
+    With few terms, or where a single path on all rows decides and memory allows it.
+    """
+    if len(split.table) <= _DENSE_TERMS:
+        return True
+    shapes = [design.shape for design in split.designs]
+    held = sum(_BYTES_PER_PAIR * n_terms**2 for _, n_terms in shapes)
+    one_path = split.uniform and all(choice.enough_rows(*shape) for shape in shapes)
+    return one_path and held <= memory
 
 
 def _penalised(terms: int | Table, n_features: int) -> Table:
