@@ -226,7 +226,7 @@ def test_the_shares_are_the_best_ones():
     np.testing.assert_array_equal(exact, [[1, 1], [0, 0], [0, 0]])
 
 
-def test_shares_heed_the_error_near_the_input():
+def test_shares_heed_the_error_near_the_input(monkeypatch):
     n, rng = 12, np.random.default_rng(0)
     masks = mixed_masks(n, 400, rng, 0.2)
     rows = PartRows.of(masks, near_weights(masks))
@@ -236,15 +236,21 @@ def test_shares_heed_the_error_near_the_input():
     close = (removed >= 1) & (removed <= 3)
     assert ((toward == 1) == close[0::2]).all()
     assert ((toward == -1) == close[1::2]).all()
-    # Good near the input (even and odd parts cancel there), bad at the other end.
+    # Right near the input, where even and odd parts cancel, and no better elsewhere.
     fine, rough = rng.normal(size=(2, 2, len(toward)))
     fine[1, near] = -toward[near] * fine[0, near]
-    fine[:, near] *= 10
-    share, _ = shares(rows, np.stack([rough, fine]), 1.0)
+    both = np.stack([rough, fine])
+    share, _ = shares(rows, both, 1.0)
+    monkeypatch.setattr("harmonica_core.shares._NEAR_WEIGHTS", ())
+    plain, _ = shares(rows, both, 1.0)
+    assert (share[1] > plain[1]).all()
+
+    def lost(found):
+        return rows.mean_square((found[:, :, None] * both).sum(axis=0)).sum()
+
+    assert lost(plain) < lost(share) <= 1.01**2 * lost(plain)
     uniform = PartRows(rows.signs, rows.parities, np.ones(len(toward)), rows.fold)
     assert not uniform.near().any()
-    plain, _ = shares(uniform, np.stack([rough, fine]), 1.0)
-    assert (share[1] > plain[1] + 0.1).all()
 
 
 def test_few_samples_may_prefer_a_lower_degree(monkeypatch):

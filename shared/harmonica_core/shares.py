@@ -22,8 +22,9 @@ from harmonica_core.masks import NEAR_RADIUS, are_paired
 # A share this small is none: exact recovery stays sparse.
 _SMALL_SHARE = 1e-3
 _ROUNDING = 1e-12
-# Weight of the error near the input, beside that over the cube.
-_NEAR_WEIGHT = 0.2
+# Weights of the error near the input, beside that over the cube, and how much the
+# latter may rise.
+_NEAR_WEIGHTS, _RISE = 0.2 * 0.5 ** np.arange(16), 1.01
 
 
 @dataclass(frozen=True)
@@ -117,29 +118,35 @@ def shares(rows: PartRows, residuals: Floats, power: float) -> tuple[Floats, Flo
 def _best_shares(rows: PartRows, residuals: Floats, exact: NDArray[np.bool_]) -> Floats:
     """Convex shares ``(n_candidates, n_parts)`` with the least square error.
 
-    Over the cube, and near the input if masks were drawn there on purpose; each
-    relative to what the best candidate has alone.
+    Over the cube, and near the input if masks were drawn there on purpose: each
+    relative to what the best candidate has alone, and the second with the largest of
+    its weights that hardly raises the first.
     """
     n_candidates, n_parts, _ = residuals.shape
+    allowed = [[0] if one else list(range(n_candidates)) for one in exact]
     parts = np.einsum("t,apt,bpt->pab", rows.weights, residuals, residuals)
-    total = _relative(np.asarray(block_diag(*parts)), n_parts)
+    cube = _relative(np.asarray(block_diag(*parts)), n_parts)
+    share = _least(cube, allowed)
     toward = rows.near()
     if toward.any():
-        ends = np.stack([np.ones_like(toward), toward])[:n_parts]
-        near = toward != 0
-        vectors = (ends[:, None, near] * residuals.swapaxes(0, 1)[..., near]).reshape(
-            n_parts * n_candidates, -1
-        )
-        total = total + _NEAR_WEIGHT * _relative(vectors @ vectors.T, n_parts)
-    allowed = [[0] if one else list(range(n_candidates)) for one in exact]
-    return _least(total, allowed).reshape(n_parts, n_candidates).T
+        ends = np.stack([np.ones_like(toward), toward])[:n_parts, None]
+        signed = (ends * residuals.swapaxes(0, 1))[..., toward != 0]
+        flat = signed.reshape(n_parts * n_candidates, -1)
+        near = _relative(flat @ flat.T, n_parts)
+        most = _RISE**2 * float(share @ cube @ share)
+        for weight in _NEAR_WEIGHTS:
+            found = _least(cube + weight * near, allowed)
+            if found @ cube @ found <= most:
+                share = found
+                break
+    return share.reshape(n_parts, n_candidates).T
 
 
 def _relative(products: Floats, n_parts: int) -> Floats:
     """Products in units of the best single candidate's."""
     n = len(products) // n_parts
     alone = products.reshape(n_parts, n, n_parts, n).sum(axis=(0, 2)).diagonal()
-    best = float(alone.min())
+    best = float(alone.min() or alone.mean())
     return products / best if best > 0 else products
 
 
