@@ -24,7 +24,7 @@ _SMALL_SHARE = 1e-3
 _ROUNDING = 1e-12
 # Weights of the error near the input, beside that over the cube, and how much the
 # latter may rise.
-_NEAR_WEIGHTS, _RISE = 0.2 * 0.5 ** np.arange(16), 1.01
+_NEAR_WEIGHTS, _RISE = 0.2 * 0.5 ** np.arange(16), 1.02
 
 
 @dataclass(frozen=True)
