@@ -221,15 +221,24 @@ def solve_spd(gram: Floats, active: NDArray[np.int64], right: Floats) -> Floats 
     """Solve ``G_AA x = right`` by Cholesky; None when ``G_AA`` is singular."""
     if not len(active):
         return right
-    block = gram[active[:, None], active]
-    factor, singular = lapack.dpotrf(block, lower=1)
-    pivots = np.diag(factor)
-    if singular or pivots.min() < _SINGULAR * pivots.max():
+    block = gram[active][:, active]
+    factor = _factor(block)
+    if factor is None:
         return None
     solved: Floats = lapack.dpotrs(factor, right, lower=1)[0]
     # One step of refinement: noise-free targets are recovered to the last digits.
     solved += lapack.dpotrs(factor, right - block @ solved, lower=1)[0]
     return solved if np.isfinite(solved).all() else None
+
+
+def _factor(block: Floats) -> Floats | None:
+    """Lower Cholesky factor of a symmetric matrix; None when it is singular."""
+    # The transpose is the same matrix in LAPACK's order: nothing is rearranged.
+    factor, singular = lapack.dpotrf(block.T, lower=1, clean=0)
+    pivots = factor.diagonal()
+    if singular or pivots.min() < _SINGULAR * pivots.max():
+        return None
+    return np.asarray(factor)
 
 
 def solve_loosely(
@@ -303,11 +312,10 @@ def explained_by_support(gram: Floats, corr: Floats, coef: Floats) -> Floats:
     for k in range(len(out)):
         active = np.flatnonzero(coef[:, k])
         if len(active):
-            right = corr[active, k]
-            factor, singular = lapack.dpotrf(gram[active[:, None], active], lower=1)
-            pivots = np.diag(factor)
-            if not singular and pivots.min() > _SINGULAR * pivots.max():
-                out[k] = right @ lapack.dpotrs(factor, right, lower=1)[0]
+            factor = _factor(gram[active][:, active])
+            if factor is not None:
+                half = lapack.dtrtrs(factor, corr[active, k], lower=1)[0]
+                out[k] = half @ half
     return out
 
 
