@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from harmonica_compare.modules import find_function
+from harmonica_compare.modules import find_function, look_in
 from harmonica_compare.tasks import TaskError
 from harmonica_core import draw_masks, fit_surrogates
 from harmonica_core._types import Floats, Masks
@@ -84,11 +84,6 @@ class Explained:
         return table
 
 
-def _look_in(folder: str) -> None:
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
-
-
 @cache
 def load_model(spec: str) -> Callable[[Floats], Any]:
     """Import ``module:function``; modules in the working directory count."""
@@ -105,7 +100,7 @@ def explain_rows(task: Task, rows: Floats, first_row: int = 0) -> Explained:
     first_row : int
         Number of the first row in the data, for messages.
     """
-    _look_in(task.folder)
+    look_in(task.folder)
     n_features = rows.shape[1]
     rng = np.random.default_rng(task.seed)
     masks = draw_masks(n_features, task.budget, rng, ends=True)

@@ -12,10 +12,15 @@ from harmonica_compare.case import told
 from harmonica_compare.tasks import TaskError
 
 
+def look_in(folder: str) -> None:
+    """Let modules of this folder be imported."""
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+
+
 def load_module(name: str, option: str) -> Any:
     """Import a module, from the current folder too; ``option`` is what named it."""
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
+    look_in(os.getcwd())
     try:
         return importlib.import_module(name)
     except (Exception, SystemExit) as error:  # it may do anything while it is imported
