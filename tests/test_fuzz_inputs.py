@@ -100,17 +100,16 @@ def test_enumerated_fits_of_any_magnitude(table, degree, ends):
     assert found is not None
     masks = all_masks(n_features)
     size = np.abs(exact).max()
+    atol = 1e-12 * size + 1e-320
     error = np.abs(found(masks) - exact).max()
     assert np.isfinite(found.coef).all()
     assert np.isfinite(np.asarray(found.error)).all()
     if degree >= n_features:
-        assert error <= 1e-12 * size + 1e-320
+        assert error <= atol
     if ends:
-        assert np.abs(found(masks[[0, -1]]) - exact[[0, -1]]).max() <= 1e-12 * size
+        assert np.abs(found(masks[[0, -1]]) - exact[[0, -1]]).max() <= atol
     total = found.shapley_values().sum(axis=0)
-    np.testing.assert_allclose(
-        total, found.full_value - found.base_value, atol=1e-12 * size + 1e-320
-    )
+    np.testing.assert_allclose(total, found.full_value - found.base_value, atol=atol)
 
 
 @fuzzed

@@ -27,6 +27,8 @@ from harmonica_core.cache_file import CacheFile
 
 CacheKey: TypeAlias = str | tuple[str, str]
 
+_INSERT = "INSERT OR IGNORE INTO evaluated VALUES (?, ?, ?, ?)"
+
 
 def input_key(*arrays: Any) -> str:
     """Return a key for an input: a hash of its arrays' contents, shapes and dtypes.
@@ -96,7 +98,7 @@ class ValueCache(CacheFile):
     """
 
     # The entry that was written to last: entries never change, so it is looked up once.
-    _last: tuple[tuple[tuple[str, str], int, int], _Entry] | None = None
+    _last: tuple[tuple[CacheKey, int, int], _Entry] | None = None
 
     def __len__(self) -> int:
         """Return the number of evaluated masks in the file."""
@@ -129,24 +131,20 @@ class ValueCache(CacheFile):
 
         A mask that is there already keeps its values.
         """
-        pair = check_key(key)
         n_outputs = -1 if values.ndim == 1 else values.shape[1]
-        columns = values.reshape(len(values), abs(n_outputs))
-        numbers = _rows_of_bytes(columns.astype("<f8"))
+        numbers = _rows_of_bytes(values.astype("<f8", copy=False))
         packed = _rows_of_bytes(np.packbits(masks, axis=1))
-        kind = (pair, masks.shape[1], n_outputs)
+        kind = (key, masks.shape[1], n_outputs)
+        last = self._last  # read once: other threads may change it
+        entry = last[1] if last and last[0] == kind else None
+        if entry and len(packed) == len(numbers) == 1:  # no BEGIN and COMMIT: faster
+            with self.statement() as connection:
+                connection.execute(_INSERT, entry.row(packed[0], numbers[0]))
+            return
         with self.transaction(write=True) as connection:
-            if self._last is not None and self._last[0] == kind:
-                entry = self._last[1]
-            else:
-                entry = _add_input(connection, *kind)
-            connection.executemany(
-                "INSERT OR IGNORE INTO evaluated VALUES (?, ?, ?, ?)",
-                [
-                    (entry.number, mask, row, zlib.crc32(mask + row, entry.checksum))
-                    for mask, row in zip(packed, numbers, strict=True)
-                ],
-            )
+            entry = entry or _add_input(connection, check_key(key), *kind[1:])
+            rows = [entry.row(*row) for row in zip(packed, numbers, strict=True)]
+            connection.executemany(_INSERT, rows)
         self._last = (kind, entry)  # only now: a failed transaction took it back
 
     def close(self) -> None:
@@ -206,6 +204,10 @@ class _Entry:
     ) -> _Entry:
         text = "\0".join((*pair, str(n_features), str(n_outputs)))
         return cls(number, n_outputs, zlib.crc32(text.encode()))
+
+    def row(self, mask: bytes, numbers: bytes) -> tuple[int, bytes, bytes, int]:
+        """Return a mask's row of the table."""
+        return self.number, mask, numbers, zlib.crc32(mask + numbers, self.checksum)
 
     def checked(self, mask: bytes, numbers: object, checksum: object) -> bytes:
         if (
@@ -270,6 +272,6 @@ def _shape(n_outputs: int) -> str:
 
 def _rows_of_bytes(array: NDArray[Any]) -> list[bytes]:
     """Return the raw bytes of each row."""
-    data = np.ascontiguousarray(array).tobytes()
-    width = array.shape[1] * array.itemsize
-    return [data[i : i + width] for i in range(0, len(data), width)]
+    data = array.tobytes()
+    width = len(data) // max(len(array), 1)
+    return [data[i * width : (i + 1) * width] for i in range(len(array))]

@@ -38,8 +38,8 @@ class CacheFile:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self._start_afresh()
-        with self._lock:
-            self._connect()
+        with self.statement():
+            pass
 
     def _start_afresh(self) -> None:
         self._pid = os.getpid()
@@ -78,11 +78,19 @@ class CacheFile:
             self._start_afresh()
 
     @contextmanager
+    def statement(self) -> Iterator[sqlite3.Connection]:
+        """Lend the connection for one statement, which is a transaction of its own."""
+        self._leave_parent_alone()
+        with self._lock:
+            try:
+                yield self._connect()
+            except sqlite3.Error as error:
+                raise self._translated(error) from error
+
+    @contextmanager
     def transaction(self, write: bool = False) -> Iterator[sqlite3.Connection]:
         """Everything in the block happens, or nothing."""
-        self._leave_parent_alone()
-        with self._lock, self._translated_errors():
-            connection = self._connect()
+        with self.statement() as connection:
             connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
             try:
                 yield connection
@@ -99,24 +107,17 @@ class CacheFile:
             "it is: move it away and start a new one"
         )
 
-    @contextmanager
-    def _translated_errors(self) -> Iterator[None]:
+    def _translated(self, error: sqlite3.Error) -> Exception:
         """Turn SQLite's errors into ours: damage is ValueError, the rest OSError."""
-        try:
-            yield
-        except sqlite3.OperationalError as error:
-            code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
-            if code == sqlite3.SQLITE_ERROR:  # for instance, a table is gone
-                raise self.damaged(error) from error
-            raise OSError(f"the value cache {str(self.path)!r}: {error}") from error
-        except sqlite3.Error as error:
-            raise self.damaged(error) from error
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+        if isinstance(error, sqlite3.OperationalError) and code != sqlite3.SQLITE_ERROR:
+            return OSError(f"the value cache {str(self.path)!r}: {error}")
+        return self.damaged(error)  # also when a table is gone: SQLITE_ERROR
 
     def _connect(self) -> sqlite3.Connection:
         if self._connection is None:
             refuse_foreign(self.path)
-            with self._translated_errors():
-                self._connection = _open(self.path)
+            self._connection = _open(self.path)
         return self._connection
 
 
