@@ -12,6 +12,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from harmonica_core.surrogate import MOST_FEATURES
+
 FeatureMask = Tensor | tuple[Tensor, ...] | None
 Reduction = Literal["auto", "value", "sum"]
 
@@ -189,6 +191,11 @@ def feature_map(feature_mask: FeatureMask, inputs: tuple[Tensor, ...]) -> Featur
         raise ValueError("feature_mask is empty; needed at least one feature id")
     first = min(int(one.min()) for one in filled)
     last = max(int(one.max()) for one in filled)
+    if last - first >= MOST_FEATURES:
+        raise ValueError(
+            f"feature_mask has ids from {first} to {last}, and gaps are features too; "
+            f"needed at most {MOST_FEATURES}: number the features 0, 1, 2, ..."
+        )
     names = tuple(f"feature {i}" for i in range(first, last + 1))
     return FeatureMap(tuple(one - first for one in ids), last - first + 1, names)
 

@@ -141,10 +141,10 @@ def _common_dtype(background: np.ndarray, rows: np.ndarray) -> tuple[Any, Any]:
     try:
         kind: Any = np.result_type(background.dtype, rows.dtype)
     except TypeError:
-        kind = object
+        kind = np.dtype(object)
     # numpy would turn numbers into text to meet strings half-way.
     if "U" in (background.dtype.kind, rows.dtype.kind) and kind.kind == "U":
-        kind = kind if background.dtype.kind == rows.dtype.kind else object
+        kind = kind if background.dtype.kind == rows.dtype.kind else np.dtype(object)
     return background.astype(kind), rows.astype(kind)
 
 

@@ -376,6 +376,8 @@ def test_wrong_number_of_masks_or_baselines():
     mask = torch.tensor([[0, 1, 2, 3]])
     with raises(ValueError, match="2 feature masks for 1 input"):
         Harmonica(mlp(4)).attribute(X, feature_mask=(mask, mask))
+    with raises(ValueError, match="ids from 0 to 1099511627776"):
+        Harmonica(mlp(4)).attribute(X, feature_mask=torch.tensor([[0, 1, 2, 1 << 40]]))
     with raises(ValueError, match="1 feature masks for 2 input"):
         Harmonica(lambda a, b: a.sum(1)).attribute((X, X), feature_mask=mask)
     with raises(ValueError, match="1 baselines for 2 input"):

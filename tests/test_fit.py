@@ -408,3 +408,11 @@ def test_the_error_in_a_ball_is_true_with_ends(n, radius):
 def test_two_evaluations_are_the_two_ends(n):
     found = fit_surrogate(f1, n, 2, 2, radius=2, ends=True, terms=None)
     assert found.n_evaluations == 2
+
+
+def test_more_features_than_a_float_has_powers_of_two():
+    weights = np.zeros(1100)
+    weights[[3, 500]] = 2.0, -1.0
+    found = fit_surrogate(lambda masks: masks @ weights, 1100, 1, 300, terms=None)
+    assert set(found.terms) - {()} == {(3,), (500,)}
+    assert np.isfinite(found.error.value)

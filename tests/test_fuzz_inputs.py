@@ -1,16 +1,14 @@
 """Arguments from anywhere: a correct result, or a ValueError or TypeError of ours.
 
 Ours means: raised by our code with words, not by an index or attribute that happened
-to be missing. HARMONICA_FUZZ sets the number of inputs per test (default 40).
+to be missing.
 """
-
-import os
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from fuzzing import fuzzed, odd, odd_arrays, ours, tables
+from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as st_numpy
 
 from harmonica_core import (
     Surrogate,
@@ -24,64 +22,6 @@ from harmonica_core import (
     metrics,
 )
 from harmonica_core.masks import all_masks, mask_numbers
-
-fuzzed = settings(
-    max_examples=int(os.environ.get("HARMONICA_FUZZ", "40")),
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
-SCALES = [0.0, 1e-310, 1e-200, 1e-30, 1.0, 1e30, 1e200, 1e300]
-
-odd = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(-5, 20),
-    st.sampled_from([2**31, 2**63, 10**30, -(2**63)]),
-    st.floats(),
-    st.text(max_size=4),
-    st.binary(max_size=4),
-    st.lists(st.integers(-2, 5), max_size=4),
-    st.dictionaries(st.text(max_size=2), st.integers(), max_size=2),
-    st.just(np.zeros((2, 2))),
-    st.just(np.float64("nan")),
-    st.just(np.int8(3)),
-    st.just(object()),
-)
-odd_arrays = st_numpy.arrays(
-    dtype=st.sampled_from(["f8", "f4", "f2", "i8", "u1", "?", "c16", "U2", "M8[s]"]),
-    shape=st_numpy.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=5),
-)
-
-
-def ours(call):
-    """Return the result, or None for a documented error; anything else goes through."""
-    try:
-        return call()
-    except (ValueError, TypeError) as error:
-        assert len(str(error)) > 10, f"no explanation in {error!r}"
-        return None
-
-
-@st.composite
-def tables(draw):
-    """A function of 1 to 8 features as its table of values, of any magnitude."""
-    n_features = draw(st.integers(1, 8))
-    outputs = draw(st.sampled_from([(), (1,), (3,)]))
-    rng = np.random.default_rng(draw(st.integers(0, 99)))
-    kind = draw(st.sampled_from(["normal", "constant", "spike", "steps", "offset"]))
-    values = rng.normal(size=(1 << n_features, *outputs))
-    if kind == "constant":
-        values = np.ones_like(values)
-    elif kind == "spike":
-        values = (np.arange(len(values)) == 0).reshape(-1, *[1] * len(outputs)) * values
-    elif kind == "steps":
-        values = np.round(values)
-    elif kind == "offset":
-        values = values * 1e-9 + 1.0
-    scale = draw(st.sampled_from(SCALES))
-    dtype = draw(st.sampled_from(["f8", "f4", "i4", "?"]))
-    with np.errstate(all="ignore"):
-        return n_features, (values * scale / np.abs(values).max()).astype(dtype)
 
 
 @fuzzed
@@ -267,7 +207,8 @@ def test_odd_tables_for_shap(background, rows, max_evals):
     from shap_harmonica import HarmonicaExplainer
 
     def model(x):
-        return np.asarray(x).astype(complex).real.sum(axis=1)
+        with np.errstate(over="ignore"):
+            return np.asarray(x).astype(complex).real.sum(axis=1)
 
     found = ours(
         lambda: HarmonicaExplainer(model, background)(rows, max_evals=max_evals)
@@ -290,6 +231,8 @@ def test_odd_tensors_for_captum(rows, feature_mask, n_samples, per_eval):
     def forward(x):
         return x.reshape(len(x), -1).float().sum(dim=1)
 
+    if rows.size > 12 and isinstance(n_samples, int):
+        n_samples = min(n_samples, 1000)  # more would be drawn, as asked for
     mask = None if feature_mask is None else torch.as_tensor(feature_mask)
     found = ours(
         lambda: Harmonica(forward).attribute(
@@ -320,6 +263,9 @@ TWO = Surrogate(2, ((), (0,)), np.ones((2, 2)))
         lambda: harmonica_anchor(TWO, 2).distances_to_mean(-1),
         lambda: from_attributions([1.0, 2.0], 0.0, n_features=5),
         lambda: auto_budget(-3),
+        lambda: auto_budget(10**7),
+        lambda: fit_surrogate(TWO, 100, budget=10**9),
+        lambda: from_attributions([1.0, 2.0], float("nan")),
         lambda: draw_masks(30, 10, 0),
     ],
 )

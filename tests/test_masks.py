@@ -145,3 +145,12 @@ def test_near_weights_give_unbiased_means_over_all_masks():
 def test_bad_near_is_refused(near):
     with pytest.raises(ValueError, match="0 <= near < 1"):
         draw.check_near(near)
+
+
+def test_sizes_of_balls_and_shells():
+    for n in range(1, 10):
+        for fewest in range(n + 1):
+            for radius in range(fewest, n + 1):
+                expected = sum(math.comb(n, i) for i in range(fewest, radius + 1))
+                assert draw.ball_size(n, radius, fewest) == expected
+    assert draw.ball_size(100_000, 100_000, 0) == 2**100_000

@@ -163,3 +163,16 @@ def test_what_is_affordable():
 def test_unpaired_masks_are_refused():
     with pytest.raises(ValueError, match="complementary pairs"):
         ridge.fit_ridge(all_masks(3)[1:4], np.zeros((3, 1)), 2)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-120, 1e120, 1e300])
+def test_values_of_any_magnitude(scale):
+    rng = np.random.default_rng(0)
+    masks = ridge.shapley_masks(8, 120, rng)
+    values = (masks @ rng.normal(size=8))[:, None]
+    one, other = (
+        ridge.fit_ridge(masks, values, 2),
+        ridge.fit_ridge(masks, scale * values, 2),
+    )
+    np.testing.assert_allclose(other.coef / scale, one.coef, atol=1e-9)
+    np.testing.assert_allclose(other.error.value / scale, one.error.value, atol=1e-9)

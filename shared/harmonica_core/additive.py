@@ -80,6 +80,8 @@ def _real(numbers: Any, what: str) -> Floats:
     array = np.asarray(numbers)
     if array.dtype.kind not in "biuf":
         raise TypeError(f"{what} have dtype {array.dtype}; needed real numbers")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{what} have NaN or infinite entries; needed finite numbers")
     return array.astype(np.float64)
 
 

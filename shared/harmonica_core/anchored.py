@@ -22,6 +22,7 @@ from harmonica_core.estimate import Estimate
 from harmonica_core.evaluate import Evaluated
 from harmonica_core.indices import Interactions
 from harmonica_core.masks import check_masks
+from harmonica_core.scaling import unit_of
 from harmonica_core.surrogate import Surrogate
 from harmonica_core.whatif import Askable
 
@@ -247,7 +248,7 @@ class AnchoredSurrogate(Askable):
         """``D_p(g_i, g_j)`` between all parts: ``(k, k)`` or ``(k, k, n_outputs)``."""
         p = _check_power(p)
         _, coef = common_terms(self.surrogates)
-        gaps = [np.linalg.norm(coef - one, ord=p, axis=1) for one in coef]
+        gaps = [_norms(coef - one, p) for one in coef]
         return self._squeeze(np.stack(gaps))
 
     def distances_to_mean(self, p: float = 2) -> Floats:
@@ -257,8 +258,7 @@ class AnchoredSurrogate(Askable):
         """
         p = _check_power(p)
         _, coef = common_terms(self.surrogates)
-        gap = np.linalg.norm(coef - coef.mean(axis=0), ord=p, axis=1)
-        return self._squeeze(np.asarray(gap))
+        return self._squeeze(_norms(coef - coef.mean(axis=0), p))
 
     def _squeeze(self, gaps: Floats) -> Floats:
         return gaps[..., 0] if self.own.coef.ndim == 1 else gaps
@@ -348,6 +348,12 @@ class AnchoredSurrogate(Askable):
             output_names=whole.output_names,
             evaluated=whole.evaluated,
         )
+
+
+def _norms(gaps: Floats, p: float) -> Floats:
+    """p-norms over the terms ``(k, n_terms, n_outputs)``, free of overflow."""
+    unit = unit_of(np.abs(gaps).max(initial=0.0))
+    return np.asarray(unit * np.linalg.norm(gaps / unit, ord=p, axis=1))
 
 
 def _check_power(p: object) -> float:

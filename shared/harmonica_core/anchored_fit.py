@@ -27,6 +27,7 @@ from harmonica_core.estimators import (
 from harmonica_core.evaluate import Evaluated, check_values
 from harmonica_core.fit import fit_values
 from harmonica_core.lasso import fit_sparse
+from harmonica_core.scaling import scale_of
 from harmonica_core.settings import check_alpha, check_degree
 from harmonica_core.surrogate import Surrogate
 
@@ -128,7 +129,7 @@ def fit_constrained(
         if strength is not None
         else (2 * _cell_strengths(sample, table))
     )
-    spread = sample.columns.std(axis=0)
+    spread = sample.unit * sample.scaled.std(axis=0)
     pull = np.full(n_outputs, l2) if l2 is not None else _AUTO_CONSISTENCY * spread
     every = np.ones(len(sample.masks), dtype=bool)
     coef = _constrained(sample, every, table, l1, pull, 1e-5)
@@ -188,6 +189,16 @@ class _Sample:
         return self.values.reshape(len(self.values), -1)
 
     @property
+    def unit(self) -> Floats:
+        """Powers of two ``(K,)``, 1 for ordinary values: see `scaling`."""
+        return scale_of(self.columns)
+
+    @property
+    def scaled(self) -> Floats:
+        """Values in units, whose squares are numbers."""
+        return self.columns / self.unit
+
+    @property
     def cells(self) -> list[np.ndarray]:
         """Rows of each anchor's masks."""
         return [np.flatnonzero(self.cell_of == i) for i in range(len(self.anchors))]
@@ -207,10 +218,11 @@ def _cell_strengths(sample: _Sample, table: Table) -> Floats:
     cells = [rows for rows in sample.cells if len(rows) >= FEWEST_MASKS]
     cells = cells or [np.arange(len(sample.masks))]
     chosen = [
-        fit_sparse(sample.masks[rows], sample.columns[rows], table, relax=False).alpha
+        fit_sparse(sample.masks[rows], sample.scaled[rows], table, relax=False).alpha
         for rows in cells
     ]
-    return np.average(chosen, axis=0, weights=[len(rows) for rows in cells])
+    weights = [len(rows) for rows in cells]
+    return sample.unit * np.average(chosen, axis=0, weights=weights)
 
 
 def _constrained(
@@ -225,12 +237,15 @@ def _constrained(
     rows_of = [rows[used[rows]] for rows in sample.cells]
     masks = [sample.masks[rows] for rows in rows_of]
     out = np.zeros((len(masks), 1 + len(table), len(l1)))
+    scaled = sample.scaled
+    with np.errstate(over="ignore"):  # a strength as large as that leaves nothing
+        l1, l2 = (np.minimum(size / sample.unit, 1e100) for size in (l1, l2))
     for k in range(len(l1)):
-        values = [sample.columns[rows, k] for rows in rows_of]
+        values = [scaled[rows, k] for rows in rows_of]
         out[:, 0, k], out[:, 1:, k] = fit_cells(
             masks, values, table, float(l1[k]), float(l2[k]), tolerance
         )
-    return out
+    return out * sample.unit
 
 
 def _constrained_held_out(
@@ -286,11 +301,11 @@ def _assemble(
 def _error(found: AnchoredSurrogate, sample: _Sample, held_out: Floats) -> Estimate:
     """``I_2`` over uniform masks, from those that were drawn that way."""
     uniform = slice(sample.n_uniform)
-    masks, columns = sample.masks[uniform], sample.columns[uniform]
-    fitted = found(masks).reshape(columns.shape)
+    masks, columns, unit = sample.masks[uniform], sample.scaled[uniform], sample.unit
+    fitted = found(masks).reshape(columns.shape) / unit
     exact = draw.rows_of_all(sample.masks) is not None
-    value, spread = stated_error(masks, columns, fitted, held_out[uniform])
-    spread = CAUTION * spread
+    value, spread = stated_error(masks, columns, fitted, held_out[uniform] / unit)
+    value, spread = unit * value, unit * CAUTION * spread
     if sample.values.ndim == 1:
         return Estimate(float(value[0]), float(spread[0]), len(masks), exact)
     return Estimate(value, spread, len(masks), exact)

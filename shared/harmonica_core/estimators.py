@@ -239,7 +239,6 @@ def fit_constant(values: Floats) -> Fit:
 
 
 def population(n_features: int, radius: int | None) -> float:
-    """Number of masks in the cube, or in the ball."""
-    if radius is None:
-        return 2.0**n_features
-    return float(ball_size(n_features, radius))
+    """Number of masks in the cube, or in the ball; infinity beyond a float's range."""
+    size = 1 << n_features if radius is None else ball_size(n_features, radius)
+    return float(size) if size.bit_length() <= 1000 else np.inf

@@ -25,6 +25,8 @@ from harmonica_core.regression import Regression, Rows
 _DENSE_TERMS = 1200
 _BYTES_PER_PAIR = 32  # of terms: sums, the Gram matrix and its copies
 _UNIFORM = 1.5
+# A strength in units of the spread that no correlation comes near.
+_NOTHING_LEFT = 1e6
 
 
 @dataclass(frozen=True)
@@ -132,7 +134,9 @@ def _given_alpha(alpha: Literal["auto"] | ArrayLike, scale: Floats) -> Floats | 
     """Strengths ``(K,)`` of the standardised targets, None where they are chosen."""
     if isinstance(alpha, str):
         return None
-    return np.broadcast_to(np.asarray(alpha, dtype=np.float64), scale.shape) / scale
+    given = np.broadcast_to(np.asarray(alpha, dtype=np.float64), scale.shape)
+    with np.errstate(over="ignore"):
+        return np.minimum(given / scale, _NOTHING_LEFT)
 
 
 def _targets_at_once(split: Split, memory: int) -> int:

@@ -44,15 +44,14 @@ def fit_low_degree(
     columns = values.reshape(len(values), -1)
     readable = ReadableSet.of(None, masks.shape[1], check_degree(degree))
     rows = draw.rows_of_all(masks)
-    if rows is not None:
-        fit = fit_exact(columns, rows, readable, None)
-    else:
-        table = readable.table()
-        fit = fit_scaled(
-            lambda scaled, _: _sample_means(masks, scaled, table, centred),
-            columns,
-            None,
-        )
+    table = readable.table()
+
+    def fit_ordinary(scaled: Floats, _: float | None) -> Fit:
+        if rows is not None:
+            return fit_exact(scaled, rows, readable, None)
+        return _sample_means(masks, scaled, table, centred)
+
+    fit = fit_scaled(fit_ordinary, columns, None)
     return surrogate_of(fit, masks, values, max_degree=readable.max_degree, ends=ends)
 
 

@@ -265,7 +265,18 @@ def check_radius(radius: int | None, n_features: int) -> int | None:
 
 def ball_size(n_features: int, radius: int, fewest: int = 1) -> int:
     """Number of masks with ``fewest`` to ``radius`` features removed."""
-    return sum(math.comb(n_features, i) for i in range(fewest, radius + 1))
+    if 2 * radius > n_features:  # fewer sizes are outside
+        smaller = ball_size(n_features, fewest - 1, 0)
+        return (
+            (1 << n_features)
+            - smaller
+            - ball_size(n_features, n_features - radius - 1, 0)
+        )
+    count, total = math.comb(n_features, fewest), 0
+    for removed in range(fewest, radius + 1):
+        total += count
+        count = count * (n_features - removed) // (removed + 1)
+    return total
 
 
 def removal_probabilities(n_features: int, radius: int, fewest: int = 1) -> Floats:

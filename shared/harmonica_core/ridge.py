@@ -28,6 +28,7 @@ from harmonica_core.correlations import ParityDesign
 from harmonica_core.estimate import Estimate
 from harmonica_core.estimators import Fit
 from harmonica_core.masks import are_paired, interleave_pairs
+from harmonica_core.scaling import fit_scaled
 
 # Share of pairs whose number of removed features follows Shapley's weights.
 _SIZED_SHARE = 0.6
@@ -111,6 +112,11 @@ def fit_ridge(masks: Masks, values: Floats, degree: int) -> Fit:
         raise ValueError(
             "the masks are not complementary pairs; draw them with shapley_masks"
         )
+    return fit_scaled(lambda scaled, _: _fit(masks, scaled, degree), values, None)
+
+
+def _fit(masks: Masks, values: Floats, degree: int) -> Fit:
+    """Fit values of an ordinary magnitude."""
     halves = masks[0::2]
     even = (values[0::2] + values[1::2]) / 2
     odd = (values[0::2] - values[1::2]) / 2

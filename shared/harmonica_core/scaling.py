@@ -11,8 +11,8 @@ from harmonica_core._types import Floats
 from harmonica_core.estimate import Estimate
 from harmonica_core.estimators import Fit
 
-# Sums of a million squares of such values are ordinary numbers.
-_SMALL, _LARGE = 1e-100, 1e100
+# Sums of a million fourth powers (the spread of squares) are ordinary numbers.
+_SMALL, _LARGE = 1e-50, 1e50
 
 
 def fit_scaled(
@@ -30,7 +30,7 @@ def fit_scaled(
     alpha : float or None
         A given strength is in the units of the values: then one scale serves all.
     """
-    scale = _scale(values)
+    scale = scale_of(values)
     if (scale == 1).all():
         return fit(values, alpha)
     if alpha is not None:
@@ -40,13 +40,20 @@ def fit_scaled(
     return _times(fit(values / scale, alpha), scale)
 
 
-def _scale(values: Floats) -> Floats:
+def scale_of(values: Floats) -> Floats:
     """Return a power of two for each extreme output, 1 for all others."""
     size = np.abs(values).max(axis=0, initial=0.0)
     extreme = (size > 0) & ((size < _SMALL) | (size > _LARGE))
+    return np.where(extreme, unit_of(size), 1.0)
+
+
+def unit_of(size: Floats) -> Floats:
+    """Return a power of two about as large as ``size``: dividing by it does not round.
+
+    1 for a size of 0.
+    """
     # 2**1023 is the largest double, and values / 2**-1022 the largest exact quotient.
-    exponent = np.clip(np.frexp(size)[1], -1022, 1023)
-    return np.ldexp(1.0, np.where(extreme, exponent, 0))
+    return np.asarray(np.ldexp(1.0, np.clip(np.frexp(size)[1], -1022, 1023)))
 
 
 def _times(fit: Fit, scale: Floats) -> Fit:

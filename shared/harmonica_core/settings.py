@@ -11,6 +11,8 @@ from harmonica_core._types import Masks
 from harmonica_core.estimators import ReadableSet, Terms
 from harmonica_core.surrogate import check_feature_count
 
+# Masks times features: what the largest table of masks may hold, one byte each.
+_MOST_CELLS = 1 << 32
 # Share of masks near the input in an adaptive fit.
 _NEAR = 0.1
 
@@ -68,6 +70,12 @@ def check_budget(budget: object, n_features: int) -> int:
         raise ValueError(
             f"budget={budget} is too small; needed at least 2 evaluations (all kept "
             f'and all removed), better {auto_budget(n_features)} (budget="auto")'
+        )
+    n_masks = min(int(budget), 1 << n_features)
+    if n_masks * n_features > _MOST_CELLS:
+        raise ValueError(
+            f"budget={budget} masks of {n_features} features need more memory than "
+            f"{_MOST_CELLS >> 30} GB; needed at most {_MOST_CELLS // n_features}"
         )
     return int(budget)
 

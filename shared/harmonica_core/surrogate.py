@@ -338,7 +338,8 @@ class Surrogate(Askable):
             for k in range(self.n_outputs)
         )
         for k, name in enumerate(names):
-            frame[name] = self.coef_columns[:, k]
+            column = self.coef_columns[:, k]
+            frame.insert(3 + k, name, column, allow_duplicates=True)
         return frame
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -381,6 +382,10 @@ def _count(number: Any, what: str) -> int:
     return int(number)
 
 
+# Masks of more features than this fill the memory by the hundred.
+MOST_FEATURES = 1_000_000
+
+
 def check_feature_count(n_features: object) -> int:
     """Return the number of features, a whole number >= 1."""
     if isinstance(n_features, bool) or not isinstance(n_features, (int, np.integer)):
@@ -389,4 +394,9 @@ def check_feature_count(n_features: object) -> int:
         )
     if n_features < 1:
         raise ValueError(f"n_features={n_features}; needed at least 1 feature")
+    if n_features > MOST_FEATURES:
+        raise ValueError(
+            f"n_features={n_features}; needed at most {MOST_FEATURES}: let one "
+            "feature stand for a group, such as a superpixel or a sentence"
+        )
     return int(n_features)

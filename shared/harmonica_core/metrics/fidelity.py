@@ -15,6 +15,7 @@ from harmonica_core.metrics.evaluations import (
 )
 from harmonica_core.metrics.inputs import Function, values_on
 from harmonica_core.metrics.moments import estimate
+from harmonica_core.scaling import unit_of
 from harmonica_core.surrogate import check_feature_count
 
 
@@ -77,6 +78,8 @@ def r_squared(
     # Any fixed shift keeps the variance; this one makes a constant exactly zero.
     centred = values - values[parts[0].rows.start]
     residual = values - known.predictions(g)
+    size = np.maximum(np.abs(residual).max(axis=0), np.abs(centred).max(axis=0))
+    residual, centred = residual / unit_of(size), centred / unit_of(size)
     columns = np.stack([residual**2, centred**2, centred])
     return estimate(_explained, columns, parts, known)
 
@@ -115,13 +118,16 @@ def infidelity(
     at_g = np.atleast_1d(_values_of_input(g, known.n_features, "g"))
     said = at_g - known.predictions(g)
     true = at_f - known.columns()
+    unit = unit_of(np.maximum(np.abs(said).max(axis=0), np.abs(true).max(axis=0)))
+    said, true = said / unit, true / unit
     if normalize:
         columns = np.stack([said**2, said * true, true**2])
         smooth = _least_squares
     else:
         columns, smooth = ((said - true) ** 2)[None], _first
     extra = 0 if isinstance(f, EvaluationSet) else 1
-    return estimate(smooth, columns, known.parts(radius), known, extra)
+    parts = known.parts(radius)
+    return estimate(smooth, columns, parts, known, extra, unit=unit, power=2)
 
 
 def _values_of_input(

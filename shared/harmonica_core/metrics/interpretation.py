@@ -19,7 +19,8 @@ from harmonica_core.metrics.evaluations import (
     evaluations_of,
 )
 from harmonica_core.metrics.inputs import Function, Norm, check_norm, check_threshold
-from harmonica_core.metrics.moments import estimate, is_exact
+from harmonica_core.metrics.moments import estimate, is_exact, nonnegative
+from harmonica_core.scaling import unit_of
 
 
 def interpretation_error(
@@ -120,12 +121,16 @@ def norm_of_residuals(
         rows = slice(parts[0].rows.start, parts[-1].rows.stop)
         return _largest(known, np.abs(residual[rows]).max(axis=0), radius)
     powers, unit = _powers(residual[None], norm, threshold)
-    exponent, scale = 1.0, unit
-    if root and norm != "L0":
-        exponent = 1 / float(norm)
-    elif norm != "L0":
-        scale = unit ** float(norm)
-    return estimate(lambda mean: scale * mean[0] ** exponent, powers, parts, known)
+    power = 1.0 if root or norm == "L0" else float(norm)
+    exponent = _exponent(norm) if root else 1.0
+    return estimate(
+        lambda mean: nonnegative(mean[0]) ** exponent,
+        powers,
+        parts,
+        known,
+        unit=unit,
+        power=power,
+    )
 
 
 def difference_of_residuals(
@@ -142,13 +147,18 @@ def difference_of_residuals(
         first, second = np.abs(residuals[:, rows]).max(axis=1)
         return _largest(known, first - second, radius)
     powers, unit = _powers(residuals, norm, threshold)
-    exponent = 1.0 if norm == "L0" else 1 / float(norm)
-    return estimate(
-        lambda mean: unit * (mean[0] ** exponent - mean[1] ** exponent),
-        powers,
-        parts,
-        known,
-    )
+    exponent = _exponent(norm)
+
+    def difference(mean: Floats) -> Floats:
+        first, second = nonnegative(mean) ** exponent
+        return np.asarray(first - second)
+
+    return estimate(difference, powers, parts, known, unit=unit)
+
+
+def _exponent(norm: Norm) -> float:
+    """``1 / p`` of the root, 1 for a share of masks."""
+    return 1.0 if norm == "L0" else 1 / float(norm)
 
 
 def _powers(residuals: Floats, norm: Norm, threshold: float) -> tuple[Floats, Floats]:
@@ -159,8 +169,7 @@ def _powers(residuals: Floats, norm: Norm, threshold: float) -> tuple[Floats, Fl
     size = np.abs(residuals)
     if norm == "L0":
         return (size >= threshold).astype(np.float64), np.ones(size.shape[-1])
-    unit = size.max(axis=(0, 1))
-    unit = np.where(unit > 0, unit, 1.0)
+    unit = unit_of(size.max(axis=(0, 1)))
     return (size / unit) ** float(norm), unit
 
 

@@ -25,7 +25,8 @@ from harmonica_core.metrics.evaluations import (
     evaluations_of,
 )
 from harmonica_core.metrics.inputs import Function
-from harmonica_core.metrics.moments import estimate
+from harmonica_core.metrics.moments import estimate, nonnegative
+from harmonica_core.scaling import unit_of
 from harmonica_core.surrogate import Surrogate
 
 # Masks -> number of the model that explains each, (m,).
@@ -93,11 +94,11 @@ def inconsistency(
         [known.predictions(g, f"models[{i}]") for i, g in enumerate(local)]
     )
     inside = owner == np.arange(len(local))[:, None]
-    squares = inside[..., None] * (known.columns() - predictions) ** 2
+    residuals = inside[..., None] * (known.columns() - predictions)
     log_k = float(np.log(len(local)))
     return Inconsistency(
         Estimate(log_k, 0.0, 0, exact=True),
-        estimate(_sum_of_roots, squares, known.parts(None), known),
+        _sum_of_norms(residuals, known),
         _distance_from_mean(local, predictions, known),
     )
 
@@ -109,15 +110,23 @@ def _distance_from_mean(
     polynomials = [g for g in local if isinstance(g, Surrogate)]
     if len(polynomials) == len(local):
         _, spectra = common_terms(polynomials)
-        total = _sum_of_roots(((spectra - spectra.mean(axis=0)) ** 2).sum(axis=1))
+        apart = spectra - spectra.mean(axis=0)
+        unit = unit_of(np.abs(apart).max(axis=(0, 1), initial=0.0))
+        total = unit * _sum_of_roots(((apart / unit) ** 2).sum(axis=1))
         none = known.shaped(np.zeros_like(total))
         return Estimate(known.shaped(total), none, 0, exact=True)
-    squares = (predictions - predictions.mean(axis=0)) ** 2
-    return estimate(_sum_of_roots, squares, known.parts(None), known)
+    return _sum_of_norms(predictions - predictions.mean(axis=0), known)
+
+
+def _sum_of_norms(columns: Floats, known: EvaluationSet) -> Estimate:
+    """``sum_i sqrt(E column_i^2)`` over the cube, for ``columns (k, m, n_outputs)``."""
+    unit = unit_of(np.abs(columns).max(axis=(0, 1)))
+    squares = (columns / unit) ** 2
+    return estimate(_sum_of_roots, squares, known.parts(None), known, unit=unit)
 
 
 def _sum_of_roots(means: Floats) -> Floats:
-    return np.asarray(np.sqrt(means).sum(axis=0))
+    return np.asarray(np.sqrt(nonnegative(means)).sum(axis=0))
 
 
 def _local_models(

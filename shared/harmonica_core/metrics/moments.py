@@ -26,8 +26,12 @@ def estimate(
     parts: Sequence[Part],
     evaluations: EvaluationSet,
     extra_evaluations: int = 0,
+    unit: Floats | float = 1.0,
+    power: float = 1.0,
 ) -> Estimate:
     """``smooth(E column_1, ..., E column_k)`` over the neighbourhood of ``parts``.
+
+    Times ``unit ** power``, when the columns were made from values in units.
 
     Parameters
     ----------
@@ -38,14 +42,33 @@ def estimate(
         Gives the shape of the result.
     extra_evaluations : int
         Masks evaluated besides those of ``parts``.
+    unit : float64 (n_outputs,)
+    power : float
     """
     value, variance = jackknife(smooth, columns, parts)
     return Estimate(
-        evaluations.shaped(value),
-        evaluations.shaped(np.sqrt(variance)),
+        evaluations.shaped(from_units(value, unit, power)),
+        evaluations.shaped(from_units(np.sqrt(variance), unit, power)),
         sum(len(part) for part in parts) + extra_evaluations,
         exact=is_exact(parts),
     )
+
+
+def from_units(values: Floats, unit: Floats | float, power: float = 1.0) -> Floats:
+    """``values * unit ** power``, or a ValueError where that is no number."""
+    with np.errstate(over="ignore"):
+        found = np.asarray(values * unit * unit ** (power - 1))
+    if np.isinf(found).any():
+        raise ValueError(
+            f"values of about {np.max(unit):.0e} to the power {power:g} are beyond the "
+            "largest number; needed smaller ones: divide f and g by the same number"
+        )
+    return found
+
+
+def nonnegative(means: Floats) -> Floats:
+    """Means of numbers >= 0, which rounding can leave a little below."""
+    return np.maximum(means, 0.0)
 
 
 def is_exact(parts: Sequence[Part]) -> bool:

@@ -34,7 +34,8 @@ from harmonica_core.metrics.evaluations import (
 )
 from harmonica_core.metrics.inputs import Function
 from harmonica_core.metrics.kernels import DegreeKernel, Kernel, TermKernel
-from harmonica_core.metrics.moments import is_exact
+from harmonica_core.metrics.moments import from_units, is_exact
+from harmonica_core.scaling import unit_of
 from harmonica_core.transform import spectrum_of_values
 
 # The spread of the products of pairs is estimated from this many pairs (or from all),
@@ -82,6 +83,8 @@ def truthful_gap(
     readable = _check_readable(degree, terms, known.n_features)
     parts = known.parts(None)
     residual = known.columns() - known.predictions(g)
+    unit = unit_of(np.abs(residual).max(axis=0))
+    residual /= unit
     if is_exact(parts):
         value = _enumerated(known, residual, readable)
         variance = np.zeros_like(value)
@@ -98,8 +101,8 @@ def truthful_gap(
         )
         value, variance = _sampled(known, residual, parts, kernel)
     return Estimate(
-        known.shaped(value),
-        known.shaped(np.sqrt(variance)),
+        known.shaped(from_units(value, unit, 2)),
+        known.shaped(from_units(np.sqrt(variance), unit, 2)),
         len(known),
         exact=is_exact(parts),
     )
