@@ -29,7 +29,7 @@ lint: $(READY)
 	$(BIN)/mypy
 
 bench: $(READY)
-	$(BIN)/python -m pytest -o addopts="" -q -s tests/benchmarks --benchmark-enable
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -o addopts="" -q -s tests/benchmarks --benchmark-enable
 
 gallery: $(READY)
 	$(BIN)/python examples/05_what_if.py out/gallery

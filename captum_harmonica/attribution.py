@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -17,12 +17,18 @@ from captum_harmonica.features import FeatureMap, FeatureMask, as_tuple
 from captum_harmonica.reuse import NotComparable, content, model_state
 from captum_harmonica.value_function import Inputs, Masks, masked_forward
 from harmonica_core import Surrogate
-from harmonica_core.estimators import ReadableSet
+from harmonica_core.estimators import Terms
 from harmonica_core.fit import fit_surrogates, surrogates_of
 from harmonica_core.indices import check_index, feature_values
-from harmonica_core.masks import all_masks
-from harmonica_core.ridge import fit_ridge, is_affordable, shapley_masks
-from harmonica_core.settings import check_alpha, check_degree, draw_masks, near_share
+from harmonica_core.masks import all_masks, covers
+from harmonica_core.ridge import check_solver, fit_ridge, shapley_masks, shares_ridge
+from harmonica_core.settings import (
+    check_alpha,
+    check_degree,
+    check_settings,
+    draw_masks,
+    near_share,
+)
 
 Budget = int | Literal["auto"]
 
@@ -45,7 +51,7 @@ class _Explained:
 
 
 class Harmonica(KernelShap, ShapleyValueSampling):
-    """Sparse Fourier explanation of every removal, in place of `KernelShap`.
+    """One polynomial for every removal, in place of `KernelShap`.
 
     One polynomial per example predicts the model's output for every subset of the
     features. `attribute` returns its Shapley values, on the scale and in the shape of
@@ -63,7 +69,8 @@ class Harmonica(KernelShap, ShapleyValueSampling):
         exact for any model; 1 and 2 are hard limits.
     alpha : float or "auto"
         L1 strength in scikit-learn's convention, or chosen by cross-validation in
-        units of the output's spread.
+        units of the output's spread. Only the lasso solver uses it; a number here
+        selects that solver.
     seed : int, optional
         Which masks are drawn. None follows ``torch.manual_seed`` without using up any
         of torch's random numbers: the same torch seed, the same explanation.
@@ -108,7 +115,9 @@ class Harmonica(KernelShap, ShapleyValueSampling):
         self.degree = degree
         self.alpha = alpha
         self.seed = seed
-        self.terms = terms if terms is None or terms == "auto" else tuple(terms)
+        self.terms: Terms = terms
+        if isinstance(terms, Iterable) and not isinstance(terms, str):
+            self.terms = tuple(terms)
         self.solver = solver
         self.ends = ends
         self.index = index
@@ -149,7 +158,9 @@ class Harmonica(KernelShap, ShapleyValueSampling):
             Masks to evaluate per example. When it covers all of them the result is
             exact and no more are evaluated.
         perturbations_per_eval : int
-            Rows per forward. Bounds memory and changes nothing else.
+            Rows per forward. Bounds memory and changes nothing else. The first forward
+            of several examples sees all of them at once, and so does every forward if
+            ``forward_func`` returns one value for the whole batch.
         return_input_shape : bool
             False: return ``(n_examples, n_features)`` instead of the inputs' shape.
         show_progress : bool
@@ -196,8 +207,9 @@ class Harmonica(KernelShap, ShapleyValueSampling):
         of a surrogate is the i-th feature id counted from the smallest one.
 
         An `attribute` with the same arguments right after it costs no model call: the
-        arguments, the weights and the mode of the model are compared by content, so
-        inputs or weights changed in place are evaluated anew.
+        arguments, the weights, the mode and all else that ``forward_func`` holds are
+        compared by content, so what was changed in place is evaluated anew, and so is
+        a model whose content can not be compared.
 
         Parameters
         ----------
@@ -218,12 +230,10 @@ class Harmonica(KernelShap, ShapleyValueSampling):
         """
         question = (inputs, baselines, target, additional_forward_args, feature_mask)
         found = self._find(*question, n_samples, perturbations_per_eval, show_progress)
-        self._last = _Explained(
-            found.surrogates,
-            found.features,
-            found.joint,
-            self._comparable(question, n_samples),
-            self.forward_func,
+        self._last = replace(
+            found,
+            question=self._comparable(question, n_samples),
+            forward_func=self.forward_func,
         )
         names = found.features.names if feature_names is None else tuple(feature_names)
         outputs = None if output_names is None else tuple(output_names)
@@ -257,6 +267,8 @@ class Harmonica(KernelShap, ShapleyValueSampling):
             feature_mask,
             perturbations_per_eval,
         )
+        n_features = f.features.n_features
+        check_settings(n_features, self.degree, self.alpha, self.terms)
         title = f"{self.get_name()} attribution" if show_progress else None
         found, joint = explain_batch(f, n_samples, title, self._fit)
         return _Explained(tuple(found), f.features, joint)
@@ -265,37 +277,20 @@ class Harmonica(KernelShap, ShapleyValueSampling):
         check_degree(self.degree)
         check_alpha(self.alpha)
         check_index(self.index)
-        if self.solver not in ("auto", "ridge", "lasso"):
-            raise ValueError(
-                f'solver={self.solver!r}; needed "auto", "ridge" or "lasso"'
-            )
-        if self.solver == "ridge" and not self._is_plain():
-            raise ValueError(
-                'solver="ridge" takes neither alpha nor terms; leave them out or use '
-                'solver="lasso"'
-            )
+        check_solver(self.solver, self.alpha, self.terms)
 
     def _fit(self, group: Group, budget: int) -> list[Any]:
         """Fit one surrogate to each function of a group that shares its masks."""
-        n = group.n_features
-        ReadableSet.of(self.terms, n, self.degree)
+        n, terms = group.n_features, group.own_terms(self.terms)
         rng = np.random.default_rng(self._seed())
-        if n <= 30 and 2**n <= budget:
-            whole = self.terms is None and self.degree >= 3
-            return self._fit_lasso(group, all_masks(n), "auto" if whole else self.terms)
-        if self._shares_ridge(n, budget):
+        if covers(n, budget):
+            whole = terms is None and self.degree >= 3
+            return self._fit_lasso(group, all_masks(n), "auto" if whole else terms)
+        if shares_ridge(self.solver, self.alpha, terms, n, self.degree, budget):
             return self._fit_ridge(group, shapley_masks(n, budget, rng))
-        share = near_share("auto", self.terms)
+        share = near_share("auto", terms)
         masks = draw_masks(n, budget, rng, near=share, ends=self.ends)
-        return self._fit_lasso(group, masks, self.terms, share)
-
-    def _is_plain(self) -> bool:
-        return self.alpha == "auto" and self.terms is None
-
-    def _shares_ridge(self, n_features: int, n_masks: int) -> bool:
-        if self.solver != "auto":
-            return self.solver == "ridge"
-        return self._is_plain() and is_affordable(n_features, self.degree, n_masks)
+        return self._fit_lasso(group, masks, terms, share)
 
     def _fit_ridge(self, group: Group, masks: Masks) -> list[Any]:
         values = group.evaluate(masks)

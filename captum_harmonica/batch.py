@@ -11,15 +11,11 @@ import torch
 from numpy.typing import NDArray
 
 from captum_harmonica._captum import progress
-from captum_harmonica.value_function import (
-    MaskedForward,
-    Masks,
-    as_rows,
-    whole_number,
-)
-from harmonica_core import Evaluated, auto_budget
+from captum_harmonica.value_function import MaskedForward, Masks, as_rows
+from harmonica_core import Evaluated
 from harmonica_core.anchored import AnchoredSurrogate
 from harmonica_core.evaluate import evaluate
+from harmonica_core.settings import check_budget
 
 
 class Bar:
@@ -69,6 +65,11 @@ class Group:
     def n_features(self) -> int:
         """Features that these examples really have."""
         return len(self.f.columns)
+
+    def own_terms(self, terms: Any) -> Any:
+        """Return given terms in the numbering of these features, all else as it is."""
+        given = terms is not None and not isinstance(terms, str)
+        return self.f.own_terms(terms) if given else terms
 
     def evaluate(self, masks: Masks) -> NDArray[np.float64]:
         """Values ``(m, n_functions)`` or ``(m, n_functions, n_outputs)``."""
@@ -120,13 +121,14 @@ def explain_batch(
     joint : bool
         Whether it is one for the whole batch.
     """
-    check_n_samples(n_samples, f.features.n_features)
+    most_features = int(f.features.present(f.n_examples).sum(axis=1).max())
+    check_budget(n_samples, most_features, "n_samples")
     bar = Bar(title)
     try:
         f, groups = look(f, bar)
         found: list[Any] = [None] * f.n_functions
         for group in groups:
-            fitted = fit(group, check_n_samples(n_samples, group.n_features))
+            fitted = fit(group, check_budget(n_samples, group.n_features, "n_samples"))
             for row, one in zip(group.rows, fitted, strict=True):
                 found[row] = on_all_features(
                     one, group.f.columns, f.features.n_features
@@ -134,19 +136,6 @@ def explain_batch(
         return found, f.joint
     finally:
         bar.close()
-
-
-def check_n_samples(n_samples: object, n_features: int) -> int:
-    """Return the number of masks per example."""
-    if isinstance(n_samples, str) and n_samples == "auto":
-        return auto_budget(n_features)
-    budget = whole_number(n_samples)
-    if budget is None or budget < 2:
-        raise ValueError(
-            f"n_samples={n_samples!r} with {n_features} features; needed a whole number"
-            f' of masks, at least 2, or "auto" (here {auto_budget(n_features)})'
-        )
-    return budget
 
 
 def _first_look(

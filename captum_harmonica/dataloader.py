@@ -55,7 +55,7 @@ def attribute_dataloader(
     >>> torch.cat(list(attribute_dataloader(method, batches))).diag().tolist()
     [1.0, 1.0, 1.0, 1.0]
     """
-    arguments = first_is_inputs if unpack is None else unpack
+    arguments = _first_is_inputs if unpack is None else unpack
     results = iterate_parallel(
         lambda batch: _on_cpu(method.attribute(**{**options, **arguments(batch)})),
         dataloader,
@@ -71,7 +71,7 @@ def attribute_dataloader(
     )
 
 
-def first_is_inputs(batch: Any) -> dict[str, Any]:
+def _first_is_inputs(batch: Any) -> dict[str, Any]:
     """Take a tensor, or the first entry of ``(inputs, labels, ...)``, as inputs."""
     found = batch[0] if isinstance(batch, (list, tuple)) else batch
     if not isinstance(found, (Tensor, tuple)):

@@ -200,6 +200,32 @@ def feature_map(feature_mask: FeatureMask, inputs: tuple[Tensor, ...]) -> Featur
     return FeatureMap(tuple(one - first for one in ids), last - first + 1, names)
 
 
+def explained_features(
+    n_features: int, inputs: Any, feature_mask: FeatureMask
+) -> FeatureMap:
+    """Return the features of inputs that a surrogate explains; refuse other inputs."""
+    features = feature_map(feature_mask, as_tuple(inputs))
+    if n_features != features.n_features:
+        raise ValueError(
+            f"a surrogate has {n_features} features and the inputs with this "
+            f"feature_mask {features.n_features}; needed those that were explained"
+        )
+    return features
+
+
+def check_example(example: object, inputs: Any) -> int:
+    """Return the place of an example in its batch, counted from the first one."""
+    n_examples = len(as_tuple(inputs)[0])
+    whole = isinstance(example, (int, np.integer)) and not isinstance(example, bool)
+    place = int(example) if whole else n_examples  # type: ignore[call-overload]
+    if not -n_examples <= place < n_examples:
+        raise ValueError(
+            f"example={example!r} with a batch of {n_examples}; needed a whole number "
+            f"from 0 to {n_examples - 1}"
+        )
+    return place % n_examples
+
+
 def _checked_ids(mask: Tensor, tensor: Tensor, j: int) -> Tensor:
     """Return a mask as int64 with as many dimensions as its input tensor."""
     if not isinstance(mask, Tensor) or mask.is_complex():

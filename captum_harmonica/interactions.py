@@ -11,7 +11,13 @@ import torch
 from torch import Tensor
 
 from captum_harmonica.attribution import own_polynomial
-from captum_harmonica.features import FeatureMap, FeatureMask, as_tuple, feature_map
+from captum_harmonica.features import (
+    FeatureMap,
+    FeatureMask,
+    as_tuple,
+    check_example,
+    explained_features,
+)
 from captum_harmonica.value_function import Inputs
 from harmonica_core import Surrogate, indices
 
@@ -119,7 +125,9 @@ def interactions_with(
     tensor([[0., 0., 2., 2.]])
     """
     rows = pair_matrix(surrogates, index)
-    features = _checked(feature_map(feature_mask, as_tuple(inputs)), rows, feature)
+    _check_single_output(rows)
+    features = explained_features(rows.shape[1], inputs, feature_mask)
+    _check_feature(feature, features)
     joint = len(rows) < as_tuple(inputs)[0].shape[0]
     spread = features.spread(
         rows[:, feature], torch.arange(len(rows)), as_tuple(inputs), joint
@@ -127,23 +135,20 @@ def interactions_with(
     return spread if isinstance(inputs, tuple) else spread[0]
 
 
-def _checked(features: FeatureMap, rows: Tensor, feature: int) -> FeatureMap:
+def _check_single_output(rows: Tensor) -> None:
     if rows.dim() != 3:
         raise ValueError(
             f"the surrogates have {rows.shape[-1]} outputs; needed one output each: "
             "pass [g.output(k) for g in surrogates]"
         )
-    if rows.shape[1] != features.n_features:
-        raise ValueError(
-            f"the surrogates have {rows.shape[1]} features and the inputs with this "
-            f"feature_mask {features.n_features}; needed those that were explained"
-        )
+
+
+def _check_feature(feature: int, features: FeatureMap) -> None:
     if not 0 <= feature < features.n_features:
         raise ValueError(
             f"feature={feature}; needed 0 to {features.n_features - 1}, the id minus "
             "the smallest id"
         )
-    return features
 
 
 def top_pairs(
@@ -177,12 +182,13 @@ def top_pairs(
     >>> strongest.names, strongest.value, strongest.first
     (('input[0]', 'input[2]'), 2.0, tensor([ True, False, False]))
     """
+    features = explained_features(surrogate.n_features, inputs, feature_mask)
+    example = check_example(example, inputs)
     polynomial = own_polynomial(surrogate)
     order = min(2, polynomial.max_degree)
     found = indices.interactions(polynomial, order, index)
     pairs = [(term, value) for term, value in found.items() if len(term) == 2]
     pairs.sort(key=lambda pair: -float(np.abs(pair[1]).max()))
-    features = feature_map(feature_mask, as_tuple(inputs))
     return [
         Pair(
             term,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, TypedDict
+from typing import Any, TypedDict, get_args
 
 import numpy as np
 import torch
@@ -101,11 +101,7 @@ class Case:
 
     def renumber(self, terms: list[tuple[int, ...]] | None) -> Any:
         """Terms in the example's own numbering; those it can not have are left out."""
-        if terms is None:
-            return None
-        place = {int(column): i for i, column in enumerate(self.f.columns)}
-        held = [term for term in terms if all(i in place for i in term)]
-        return [tuple(place[i] for i in term) for term in held]
+        return None if terms is None else self.f.own_terms(terms)
 
 
 def masked(
@@ -116,7 +112,8 @@ def masked(
     target: Any,
     how: How,
 ) -> MaskedForward:
-    """Return the batch as a function of masks."""
+    """Return the batch as a function of masks; refuse keywords that there are not."""
+    _check_how(how)
     return masked_forward(
         forward_func,
         inputs,
@@ -126,6 +123,22 @@ def masked(
         feature_mask,
         how.get("perturbations_per_eval", 256),
     )
+
+
+def _check_how(how: How) -> None:
+    known = How.__annotations__
+    unknown = [name for name in how if name not in known]
+    if unknown:
+        raise TypeError(
+            f"got unknown keywords: {', '.join(unknown)}; needed some of "
+            f"{', '.join(known)}, or a parameter of the metric"
+        )
+    reduction = how.get("reduction", "auto")
+    if reduction not in get_args(Reduction):
+        raise ValueError(
+            f'reduction={reduction!r}; needed "auto", "value" or "sum", the way a '
+            "feature's value is read off its input positions"
+        )
 
 
 @torch.no_grad()

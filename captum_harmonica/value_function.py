@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,8 +34,10 @@ def _nothing() -> None:
 class MaskedForward:
     """``f(masks)`` for some examples of a batch: bool ``(m, n)`` -> ``(m, B * K)``.
 
-    A removed feature takes its baseline. No forward sees more than ``rows_per_call``
-    rows, whatever the number of masks and examples.
+    A removed feature takes its baseline. A call of f hands no forward more than
+    ``rows_per_call`` rows, whatever the number of masks and examples; two exceptions
+    see the whole batch at once: the first look at it (`batch.look`), and every forward
+    of a ``joint`` function.
 
     Attributes
     ----------
@@ -122,6 +124,19 @@ class MaskedForward:
         kept = np.ones((len(masks), n), dtype=bool)
         kept[:, self.columns] = masks
         return kept
+
+    def own_terms(self, terms: Iterable[Sequence[int]]) -> list[tuple[int, ...]]:
+        """Terms in the numbering of ``columns``; those that need others are left out.
+
+        Examples
+        --------
+        >>> f = masked_forward(lambda x: x.sum(1), torch.ones(1, 3))
+        >>> f.of(np.array([0]), np.array([0, 2])).own_terms([(0, 2), (1,), (2,)])
+        [(0, 1), (1,)]
+        """
+        place = {int(column): i for i, column in enumerate(self.columns)}
+        held = [term for term in terms if all(i in place for i in term)]
+        return [tuple(place[i] for i in term) for term in held]
 
     def forward(self, masks: Masks, owner: NDArray[np.int64]) -> NDArray[np.float64]:
         """One forward: row r is example ``owner[r]`` under ``masks[r]``: ``(R, K)``."""

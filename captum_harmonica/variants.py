@@ -15,11 +15,12 @@ from harmonica_core.anchored_fit import (
     fit_anchored,
     fit_constrained,
 )
-from harmonica_core.family import anchor_masks, check_anchors
+from harmonica_core.family import anchor_masks, check_anchors, count_anchors
 from harmonica_core.fit import fit_surrogates
 from harmonica_core.low_degree_fit import fit_low_degree
-from harmonica_core.masks import check_radius
+from harmonica_core.masks import clip_radius
 from harmonica_core.settings import draw_masks
+from harmonica_core.surrogate import MOST_FEATURES
 
 
 class HarmonicaLocal(Harmonica):
@@ -57,11 +58,12 @@ class HarmonicaLocal(Harmonica):
         self.radius = radius
 
     def _check(self) -> None:
+        _check_no_solver(self)
         Harmonica._check(self)
-        check_radius(self.radius, max(1, _size(self.radius)))
+        clip_radius(self.radius, MOST_FEATURES)
 
     def _fit(self, group: Group, budget: int) -> list[Any]:
-        radius = min(self.radius, group.n_features)
+        radius = clip_radius(self.radius, group.n_features)
         rng = np.random.default_rng(self._seed())
         masks = draw_masks(group.n_features, budget, rng, radius=radius, ends=self.ends)
         return fit_surrogates(
@@ -70,7 +72,7 @@ class HarmonicaLocal(Harmonica):
             self.degree,
             self.alpha,
             rng,
-            terms=self.terms,
+            terms=group.own_terms(self.terms),
             radius=radius,
             ends=self.ends,
         )
@@ -112,29 +114,32 @@ class HarmonicaAnchor(Harmonica):
         self.anchors = anchors
 
     def _check(self) -> None:
+        _check_no_solver(self)
         Harmonica._check(self)
         check_anchors(self.anchors)
 
     def _fit(self, group: Group, budget: int) -> list[Any]:
         n_features = group.n_features
         rng = np.random.default_rng(self._seed())
-        n_anchors = min(self.anchors, 2 ** min(n_features, 30))
+        n_anchors = count_anchors(self.anchors, n_features)
         masks, n_uniform = anchor_masks(n_features, budget, n_anchors, rng)
         anchors = draw_anchors(n_features, n_anchors, rng)
+        terms = group.own_terms(self.terms)
         return [
-            self._fit_one(masks, values, anchors, n_uniform)
+            self._fit_one(masks, values, anchors, n_uniform, terms)
             for values in group.evaluate(masks).swapaxes(0, 1)
         ]
 
-    def _fit_one(self, masks: Any, values: Any, anchors: Any, n_uniform: int) -> Any:
+    def _fit_one(
+        self, masks: Any, values: Any, anchors: Any, n_uniform: int, terms: Any
+    ) -> Any:
         return fit_anchored(
             masks,
             values,
             anchors,
             self.degree,
             self.alpha,
-            self._seed(),
-            terms=self.terms,
+            terms=terms,
             ends=self.ends,
             n_uniform=n_uniform,
         )
@@ -179,17 +184,23 @@ class HarmonicaAnchorConstrained(HarmonicaAnchor):
     def _check(self) -> None:
         HarmonicaAnchor._check(self)
         check_consistency(self.consistency)
+        if isinstance(self.terms, str) and self.terms == "auto":
+            raise ValueError(
+                f'terms="auto" with {type(self).__name__}; needed None or tuples of '
+                "features: leave it out or use HarmonicaAnchor"
+            )
 
-    def _fit_one(self, masks: Any, values: Any, anchors: Any, n_uniform: int) -> Any:
+    def _fit_one(
+        self, masks: Any, values: Any, anchors: Any, n_uniform: int, terms: Any
+    ) -> Any:
         return fit_constrained(
             masks,
             values,
             anchors,
             self.degree,
             self.alpha,
-            self._seed(),
             consistency=self.consistency,
-            terms=self.terms,
+            terms=terms,
             ends=self.ends,
             n_uniform=n_uniform,
         )
@@ -228,6 +239,7 @@ class LowDegree(Harmonica):
         )
 
     def _check(self) -> None:
+        _check_no_solver(self)
         Harmonica._check(self)
         if self.alpha != "auto":
             raise ValueError(
@@ -244,6 +256,10 @@ class LowDegree(Harmonica):
         ]
 
 
-def _size(radius: object) -> int:
-    """Return a number of features that any valid radius fits into."""
-    return int(radius) if isinstance(radius, (int, np.integer)) else 1
+def _check_no_solver(method: Harmonica) -> None:
+    """Refuse a solver: an algorithm of the paper has its own."""
+    if method.solver != "auto":
+        raise ValueError(
+            f"solver={method.solver!r}, but {type(method).__name__} has its own way to "
+            "fit; leave it out or use Harmonica"
+        )

@@ -8,7 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from captum_harmonica.features import FeatureMask, as_tuple
+from captum_harmonica.features import (
+    FeatureMask,
+    as_tuple,
+    check_example,
+    explained_features,
+)
 from harmonica_core import Surrogate
 from harmonica_core.anchored import AnchoredSurrogate
 from harmonica_core.whatif import WhatIfPage
@@ -55,12 +60,20 @@ def what_if(
     >>> "And without the second?" in page.html
     True
     """
-    tensors = [one[example].detach().cpu() for one in as_tuple(inputs)]
+    explained_features(surrogate.n_features, inputs, feature_mask)
+    example = check_example(example, inputs)
+    tensors = _of_example(as_tuple(inputs), example)
     if feature_mask is None:
         given: dict[str, Any] = {"feature_values": _values(surrogate, tensors)}
     else:
         given = _image(tensors, as_tuple(feature_mask), example)
     return surrogate.what_if(path, **{**given, **options})
+
+
+def _of_example(inputs: tuple[Tensor, ...], example: int) -> list[Tensor]:
+    """Return what belongs to an example: its rows, and tensors that all share."""
+    own = [one[example] if len(one) == len(inputs[0]) else one for one in inputs]
+    return [one.detach().cpu() for one in own]
 
 
 def _values(surrogate: Any, tensors: list[Tensor]) -> list[Any] | None:

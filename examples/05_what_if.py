@@ -8,6 +8,7 @@
 
 # %%
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,7 @@ from sklearn.preprocessing import StandardScaler
 
 from harmonica_core import fit_surrogate
 
-folder = Path("out/gallery")
+folder = Path(sys.argv[1] if len(sys.argv) > 1 else "out/gallery")
 folder.mkdir(parents=True, exist_ok=True)
 
 # %% [markdown]

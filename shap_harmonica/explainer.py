@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
 import shap
 from shap._serializable import Deserializer, Serializer
 
@@ -14,14 +14,15 @@ from harmonica_core.indices import check_index
 from shap_harmonica.background import Background
 from shap_harmonica.explanation import explain_like_masker, explain_like_table
 from shap_harmonica.fitting import Harmonica, Method
+from shap_harmonica.kernel_calls import KernelCalls
 from shap_harmonica.links import check_link
 from shap_harmonica.masked import MaskedRow
 from shap_harmonica.models import as_function
 from shap_harmonica.reading import (
     check_batch_size,
     check_interactions,
+    check_pair_index,
     check_rows,
-    is_one_row,
     masked_arguments,
     refuse_unknown,
     table_names,
@@ -34,7 +35,7 @@ from shap_harmonica.whatif import named
 _BLOCK = "shap_harmonica.HarmonicaExplainer"
 
 
-class HarmonicaExplainer(shap.Explainer):
+class HarmonicaExplainer(KernelCalls, shap.Explainer):
     """Explain any model by sparse polynomials of "which features are kept".
 
     A swap-in for `shap.KernelExplainer` and `shap.PermutationExplainer` that also has
@@ -55,7 +56,8 @@ class HarmonicaExplainer(shap.Explainer):
     degree : int
         Largest interaction that is fitted.
     alpha : float or "auto"
-        L1 strength, scikit-learn's convention.
+        L1 strength, scikit-learn's convention. Only the lasso solver uses it; a number
+        here selects that solver.
     index : str
         Attribution reported: "SV" (Shapley values, which add up) or "BV" (Banzhaf).
     interaction_index : str
@@ -63,7 +65,8 @@ class HarmonicaExplainer(shap.Explainer):
         "STII" is Shapley-Taylor. Off the diagonal each half holds half of the pair.
     terms : "auto", iterable of tuples, or None
         Readable set, see `harmonica_core.fit_surrogate`. None: all terms up to
-        ``degree``, and everything where all masks are evaluated.
+        ``degree``, and everything where all masks are evaluated. With terms given,
+        features that equal the background are not skipped.
     solver : {"auto", "ridge", "lasso"}
         How sampled masks are fitted. "ridge" shares one factorisation and masks of all
         sizes among all rows; "lasso" is the published sparse regression on uniform
@@ -157,8 +160,8 @@ class HarmonicaExplainer(shap.Explainer):
             feature_names=feature_names,
         )
         self.degree, self.alpha, self.index = degree, alpha, index
-        self.interaction_index, self.terms, self.ends = interaction_index, terms, ends
-        self.solver = solver
+        self.interaction_index, self.ends, self.solver = interaction_index, ends, solver
+        self.terms = list(terms) if isinstance(terms, Iterator) else terms
         self.seed, self.groups, self.n_jobs = seed, groups, n_jobs
         self.max_evals, self.batch_size = max_evals, batch_size
         self.surrogates: list[Any] = []
@@ -228,7 +231,7 @@ class HarmonicaExplainer(shap.Explainer):
         warn_about_l1(kwargs)
         refuse_unknown(kwargs)
         task = Task(
-            method=self._method(),
+            method=self._checked_method(),
             max_evals=self.max_evals if max_evals is None else max_evals,
             batch_size=check_batch_size(
                 self.batch_size if batch_size is None else batch_size
@@ -237,109 +240,17 @@ class HarmonicaExplainer(shap.Explainer):
             output_names=self._output_names(),
             n_jobs=self.n_jobs,
             silent=silent,
-            title=f"{type(self).__name__}",
+            title=type(self).__name__,
         )
         cube = self.interaction_index if check_interactions(interactions) else None
         if self._background is not None and len(args) == 1:
             found, explanation = self._explain_table(args[0], task, cube, main_effects)
         else:
-            found, explanation = self._explain_masked(args, task, cube)
+            found, explanation = self._explain_masked(args, task, cube, main_effects)
         self.surrogates = named([row.surrogate for row in found], explanation)
         for part in explanation if isinstance(explanation, list) else [explanation]:
             part.compute_time = time.perf_counter() - start
         return explanation
-
-    def shap_values(
-        self,
-        X: Any,
-        nsamples: int | Literal["auto"] | None = None,
-        l1_reg: Any = None,
-        silent: bool = False,
-        gc_collect: bool = False,
-        **kwargs: Any,
-    ) -> np.ndarray:
-        """KernelExplainer's call: ``(n_rows, n[, n_outputs])``; one row for a 1-D X.
-
-        Parameters
-        ----------
-        X : array, DataFrame, Series or sparse matrix
-        nsamples : int or "auto"
-            Masks per row, the call's ``max_evals``.
-        l1_reg : ignored with a warning
-            Sparsity is ``alpha`` here, chosen by cross-validation.
-        silent, gc_collect : bool
-            ``gc_collect`` is not needed and ignored.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> f = lambda X: X[:, 0] * X[:, 1] + X[:, 2]
-        >>> explainer = HarmonicaExplainer(f, np.zeros((1, 3)))
-        >>> explainer.shap_values(np.array([[2.0, 3.0, 1.0]]), nsamples=100)
-        array([[3., 3., 1.]])
-        """
-        warn_about_l1({"l1_reg": l1_reg})
-        values = self(X, max_evals=nsamples, silent=silent, **kwargs).values
-        return np.asarray(values[0] if is_one_row(X) else values)
-
-    def shap_interaction_values(
-        self,
-        X: Any,
-        nsamples: int | Literal["auto"] | None = None,
-        silent: bool = False,
-        **kwargs: Any,
-    ) -> np.ndarray:
-        """Interaction cube ``(n_rows, n, n[, n_outputs])`` in SHAP's half-split.
-
-        Entry (i, j) and entry (j, i) hold half of the pair's Shapley interaction index
-        each (TreeExplainer's convention; see ``interaction_index``), the diagonal what
-        is left: rows sum to the SHAP values, everything to f(x) - base. It costs no
-        model call more than `shap_values`.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> f = lambda X: X[:, 0] * X[:, 1] + X[:, 2]
-        >>> explainer = HarmonicaExplainer(f, np.zeros((1, 3)))
-        >>> explainer.shap_interaction_values(np.array([[2.0, 3.0, 1.0]])).tolist()
-        [[[0.0, 3.0, 0.0], [3.0, 0.0, 0.0], [0.0, 0.0, 1.0]]]
-        """
-        kwargs["interactions"] = True
-        values = self(X, max_evals=nsamples, silent=silent, **kwargs).values
-        return np.asarray(values[0] if is_one_row(X) else values)
-
-    def explain(self, incoming_instance: Any, **kwargs: Any) -> np.ndarray:
-        """KernelExplainer's values of one row: ``(n,)`` or ``(n, n_outputs)``.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> f = lambda X: X[:, 0] * X[:, 1]
-        >>> HarmonicaExplainer(f, np.zeros((1, 2))).explain(np.array([2.0, 3.0]))
-        array([3., 3.])
-        """
-        values = self.shap_values(incoming_instance, **{"silent": True, **kwargs})
-        return np.asarray(values if is_one_row(incoming_instance) else values[0])
-
-    def explain_row(self, *row_args: Any, **kwargs: Any) -> dict[str, Any]:
-        """SHAP's protocol for one row, flattened over the mask's shape."""
-        known = {"max_evals", "batch_size", "outputs", "interactions"}
-        options = {k: v for k, v in kwargs.items() if k in known}
-        found = self(*([row] for row in row_args), silent=True, **options)
-        parts = found if isinstance(found, list) else [found]
-        surrogate = self.surrogates[0]
-        tail = np.shape(surrogate.base_value)
-        return {
-            "values": np.concatenate(
-                [np.reshape(part.values[0], (-1, *tail)) for part in parts]
-            ),
-            "expected_values": parts[0].base_values[0],
-            "mask_shapes": [
-                part.values[0].shape[: np.ndim(part.values[0]) - len(tail)]
-                for part in parts
-            ],
-            "output_names": self.output_names,
-        }
 
     def save(
         self, out_file: Any, model_saver: Any = ".save", masker_saver: Any = ".save"
@@ -387,10 +298,18 @@ class HarmonicaExplainer(shap.Explainer):
 
     def _method(self) -> Method:
         """How masks are drawn and fitted; the variants differ here only."""
-        return Harmonica(**self._common(), solver=self.solver)
+        return Harmonica(**self._common())
+
+    def _checked_method(self) -> Method:
+        """Return the method; wrong settings are refused before any model call."""
+        method = self._method()
+        method.check()
+        check_index(self.index)
+        check_pair_index(self.interaction_index)
+        return method
 
     def _common(self) -> dict[str, Any]:
-        names = ("degree", "alpha", "terms", "ends", "seed")
+        names = ("degree", "alpha", "terms", "ends", "seed", "solver")
         return {name: getattr(self, name) for name in names}
 
     def _table(self, background: Background) -> Table:
@@ -417,7 +336,7 @@ class HarmonicaExplainer(shap.Explainer):
             self._output_names(),
             index=check_index(self.index),
             interaction_index=cube,
-            feature_of=None if self.groups is None else table.column_feature,
+            feature_of=None if self.groups is None else table.feature_of,
             with_main_effects=main_effects,
         )
         return found, explanation
@@ -429,7 +348,7 @@ class HarmonicaExplainer(shap.Explainer):
         return getattr(self.model, "output_names", None)
 
     def _explain_masked(
-        self, args: tuple[Any, ...], task: Task, cube: str | None
+        self, args: tuple[Any, ...], task: Task, cube: str | None, main_effects: bool
     ) -> tuple[list[Explained], Any]:
         model = as_function(self.model)
         rows = [
@@ -445,6 +364,7 @@ class HarmonicaExplainer(shap.Explainer):
             self._output_names(),
             index=check_index(self.index),
             interaction_index=cube,
+            with_main_effects=main_effects,
         )
         return found, parts[0] if len(parts) == 1 else parts
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -103,6 +105,7 @@ def explain_like_masker(
     *,
     index: str,
     interaction_index: str | None,
+    with_main_effects: bool,
 ) -> list[shap.Explanation]:
     """One explanation per model argument, ragged where the inputs are.
 
@@ -117,29 +120,51 @@ def explain_like_masker(
     for argument in range(n_args):
         if not any(np.prod(row.shapes[argument]) for row in rows):
             continue
-        cells, stds = [], []
-        for explained, row in zip(found, rows, strict=True):
-            surrogate = explained.surrogate
-            part, shape = _part(row, argument)
-            if interaction_index is not None:
-                cube = _values(surrogate, index, interaction_index, None)
-                cells.append(cube[part, part] if row.feature_of is None else cube)
-                continue
-            own = _shared(attributions(surrogate, index), row.feature_of)[part]
-            std = _shared(attribution_std(surrogate), row.feature_of)[part]
-            cells.append(own.reshape(*shape, *own.shape[1:]))
-            stds.append(std.reshape(*shape, *std.shape[1:]))
+        laid_out = partial(_laid_out, found, rows, argument)
+        if interaction_index is not None:
+            values, std = _cubes(found, rows, argument, interaction_index), None
+        else:
+            values = laid_out(partial(attributions, index=index))
+            std = laid_out(attribution_std)
         out.append(
             shap.Explanation(
-                pack(cells),
+                values,
                 base_values=bases,
                 data=data[argument],
                 feature_names=labels[argument],
                 output_names=names,
-                error_std=pack(stds) if stds else None,
+                error_std=std,
+                main_effects=laid_out(main_effects) if with_main_effects else None,
             )
         )
     return out
+
+
+def _laid_out(
+    found: list[Explained],
+    rows: list[MaskedRow],
+    argument: int,
+    values_of: Callable[[Any], Values],
+) -> np.ndarray:
+    """Values of one model argument, each row's in the shape of its mask."""
+    cells = []
+    for explained, row in zip(found, rows, strict=True):
+        part, shape = _part(row, argument)
+        own = _shared(values_of(explained.surrogate), row.feature_of)[part]
+        cells.append(own.reshape(*shape, *own.shape[1:]))
+    return pack(cells)
+
+
+def _cubes(
+    found: list[Explained], rows: list[MaskedRow], argument: int, index: str
+) -> np.ndarray:
+    """Pairs within one model argument; of groups, all pairs."""
+    cells = []
+    for explained, row in zip(found, rows, strict=True):
+        part, _ = _part(row, argument)
+        cube = np.asarray(explained.surrogate.interaction_matrix(index))
+        cells.append(cube[part, part] if row.feature_of is None else cube)
+    return pack(cells)
 
 
 def pack(arrays: list[Any]) -> np.ndarray:

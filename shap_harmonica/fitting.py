@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -11,13 +13,24 @@ import numpy as np
 from harmonica_core import Estimate, Surrogate, draw_masks, fit_surrogates
 from harmonica_core._types import Masks, Values
 from harmonica_core.anchored import draw_anchors
-from harmonica_core.anchored_fit import Fitter, fit_anchored, fit_constrained
+from harmonica_core.anchored_fit import (
+    Fitter,
+    check_consistency,
+    fit_anchored,
+    fit_constrained,
+)
 from harmonica_core.estimators import Fit
-from harmonica_core.family import anchor_masks, check_anchors
+from harmonica_core.family import anchor_masks, check_anchors, count_anchors
 from harmonica_core.fit import surrogate_of
 from harmonica_core.low_degree_fit import fit_low_degree
-from harmonica_core.ridge import fit_ridge, is_affordable, shapley_masks
-from harmonica_core.settings import check_budget, check_degree
+from harmonica_core.masks import clip_radius, covers
+from harmonica_core.ridge import (
+    check_solver,
+    fit_ridge,
+    shapley_masks,
+    shares_ridge,
+)
+from harmonica_core.settings import check_budget, check_degree, check_settings
 
 
 @dataclass(frozen=True)
@@ -41,19 +54,41 @@ class Method:
     terms: Any = None
     ends: bool = True
     seed: Any = 0
+    solver: str = "auto"
+
+    def check(self) -> None:
+        """Refuse wrong settings before any model call."""
+        # Whether named features exist is known only once there are rows.
+        terms = None if self.names_features else self.terms
+        check_settings(1, self.degree, self.alpha, terms)
+        self._check_solver()
+
+    @property
+    def names_features(self) -> bool:
+        """Whether ``terms`` lists features: all are needed then, in their order."""
+        return isinstance(self.terms, Iterable) and not isinstance(self.terms, str)
 
     def plan(self, n_varying: int, max_evals: Any) -> Plan:
         """Draw the masks, from a fresh generator: no row depends on other rows."""
         if n_varying == 0:
             return Plan(np.ones((1, 0), dtype=bool))
-        budget = check_budget(max_evals, n_varying)
-        return self._draw(n_varying, budget, np.random.default_rng(self.seed))
+        budget = check_budget(max_evals, n_varying, "max_evals")
+        check_settings(n_varying, self.degree, self.alpha, self.terms)
+        rng = np.random.default_rng(copy.deepcopy(self.seed))
+        return self._draw(n_varying, budget, rng)
 
     def fit(self, plan: Plan, values: Values) -> list[Any]:
         """One surrogate per function in ``values (m, R)`` or ``(m, R, n_outputs)``."""
         if plan.masks.shape[1] == 0:
             return [_constant(values[0, row]) for row in range(values.shape[1])]
         return self._fit(plan, values)
+
+    def _check_solver(self) -> None:
+        if self.solver != "auto":
+            raise ValueError(
+                f'solver={self.solver!r}; needed "auto": this variant has no choice of '
+                "solvers; leave it out or use HarmonicaExplainer"
+            )
 
     def _draw(self, n_varying: int, budget: int, rng: np.random.Generator) -> Plan:
         return Plan(draw_masks(n_varying, budget, rng, ends=self.ends))
@@ -87,16 +122,17 @@ class Harmonica(Method):
     slower by orders of magnitude for many rows.
     """
 
-    solver: str = "auto"
+    def _check_solver(self) -> None:
+        check_solver(self.solver, self.alpha, self.terms)
 
     def _draw(self, n_varying: int, budget: int, rng: np.random.Generator) -> Plan:
-        if _covers(n_varying, budget) or not self._shares_ridge(n_varying, budget):
+        if covers(n_varying, budget) or not self._shares_ridge(n_varying, budget):
             return super()._draw(n_varying, budget, rng)
         return Plan(shapley_masks(n_varying, budget, rng))
 
     def _fit(self, plan: Plan, values: Values) -> list[Any]:
         masks, n = plan.masks, plan.masks.shape[1]
-        if _covers(n, len(masks)):
+        if covers(n, len(masks)):
             # With all masks known every term is, unless a small degree says less.
             whole = self.terms is None and check_degree(self.degree) >= 3
             terms = "auto" if whole else self.terms
@@ -117,15 +153,8 @@ class Harmonica(Method):
         ]
 
     def _shares_ridge(self, n_varying: int, n_masks: int) -> bool:
-        if self.solver not in ("auto", "ridge", "lasso"):
-            raise ValueError(
-                f'solver={self.solver!r}; needed "auto", "ridge" or "lasso"'
-            )
-        if self.solver != "auto":
-            return self.solver == "ridge"
-        automatic = isinstance(self.alpha, str) and self.terms is None
-        return automatic and is_affordable(
-            n_varying, check_degree(self.degree), n_masks
+        return shares_ridge(
+            self.solver, self.alpha, self.terms, n_varying, self.degree, n_masks
         )
 
 
@@ -135,13 +164,18 @@ class Local(Method):
 
     radius: int = 4
 
+    def check(self) -> None:
+        """Refuse wrong settings before any model call."""
+        super().check()
+        clip_radius(self.radius, 1)
+
     def _draw(self, n_varying: int, budget: int, rng: np.random.Generator) -> Plan:
-        radius = min(self.radius, n_varying)
+        radius = clip_radius(self.radius, n_varying)
         masks = draw_masks(n_varying, budget, rng, radius=radius, ends=self.ends)
         return Plan(masks)
 
     def _fit(self, plan: Plan, values: Values) -> list[Any]:
-        radius = min(self.radius, plan.masks.shape[1])
+        radius = clip_radius(self.radius, plan.masks.shape[1])
         return self._fit_shared(plan.masks, values, self.terms, radius)
 
 
@@ -151,8 +185,13 @@ class Anchor(Method):
 
     anchors: int = 3
 
+    def check(self) -> None:
+        """Refuse wrong settings before any model call."""
+        super().check()
+        check_anchors(self.anchors)
+
     def _draw(self, n_varying: int, budget: int, rng: np.random.Generator) -> Plan:
-        n_anchors = min(check_anchors(self.anchors), 1 << min(n_varying, 30))
+        n_anchors = count_anchors(self.anchors, n_varying)
         masks, n_uniform = anchor_masks(n_varying, budget, n_anchors, rng)
         return Plan(masks, draw_anchors(n_varying, n_anchors, rng), n_uniform)
 
@@ -182,6 +221,11 @@ class AnchorConstrained(Anchor):
 
     consistency: Any = "auto"
 
+    def check(self) -> None:
+        """Refuse wrong settings before any model call."""
+        super().check()
+        check_consistency(self.consistency)
+
     def _fitter(self) -> Fitter:
         return partial(fit_constrained, consistency=self.consistency)
 
@@ -190,15 +234,20 @@ class AnchorConstrained(Anchor):
 class LowDegree(Method):
     """Coefficients as sample means."""
 
+    def check(self) -> None:
+        """Refuse wrong settings before any model call."""
+        super().check()
+        if self.alpha != "auto" or self.terms is not None:
+            raise ValueError(
+                f"alpha={self.alpha!r}, terms={self.terms!r}; LowDegree takes neither: "
+                "leave them out or use HarmonicaExplainer"
+            )
+
     def _fit(self, plan: Plan, values: Values) -> list[Any]:
         return [
             fit_low_degree(plan.masks, values[:, row], self.degree, ends=self.ends)
             for row in range(values.shape[1])
         ]
-
-
-def _covers(n_varying: int, budget: int) -> bool:
-    return n_varying <= 30 and 1 << n_varying <= budget
 
 
 def _of_row(fit: Fit, row: int, values: Values) -> Fit:

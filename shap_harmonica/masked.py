@@ -39,6 +39,11 @@ class MaskedRow:
     def __init__(
         self, model: Model, masker: Any, link: Link, args: tuple[Any, ...], groups: Any
     ) -> None:
+        if not callable(masker):
+            raise TypeError(
+                f"masker={masker!r}; needed a background (array, DataFrame), a SHAP "
+                "masker or a function masker(mask, x): pass it after the model"
+            )
         self.model, self.masker, self.link, self.args = model, masker, link, args
         self.call_size = call_size_of(masker)
         self.shapes = mask_shapes(masker, args)

@@ -269,6 +269,7 @@ def games(model: Any, masker: Any, X: Any, **how: Unpack[How]) -> list[Game]:
     >>> game.function(np.array([[True, True], [True, False]]))
     array([6., 0.])
     """
+    _refuse_unknown(how)
     function = as_function(model)
     link = check_link(how.get("link", shap.links.identity))
     background = Background.of(masker)
@@ -284,6 +285,7 @@ def games(model: Any, masker: Any, X: Any, **how: Unpack[How]) -> list[Game]:
     table.expected_value(checked)
     bound = table.inputs(checked)
     every = np.arange(table.n_features)[None]
+    feature_of = None if groups is None else table.feature_of
 
     def game(row: int) -> Game:
         def value(masks: Masks) -> Values:
@@ -291,9 +293,16 @@ def games(model: Any, masker: Any, X: Any, **how: Unpack[How]) -> list[Game]:
             found = table.values(bound, which, every, masks, n_rows, lambda n: None)
             return _chosen(found[:, 0], how.get("outputs"))
 
-        return Game(value, table.n_features, table.column_feature if groups else None)
+        return Game(value, table.n_features, feature_of)
 
     return [game(row) for row in range(len(checked))]
+
+
+def _refuse_unknown(how: How) -> None:
+    known = list(How.__annotations__)
+    unknown = sorted(set(how) - set(known))
+    if unknown:
+        raise TypeError(f"unknown keywords {unknown}; needed some of {known}")
 
 
 def _masked_game(row: MaskedRow, batch_size: Any, outputs: Any) -> Game:
@@ -349,28 +358,45 @@ def _functions(explanation: Any, rows: list[Game]) -> list[Any]:
             values, base = [values], [base]
         bases = np.broadcast_to(base, len(values)) if np.ndim(base) == 0 else base
         if len(values) != len(rows):
-            raise ValueError(f"got {len(values)} explained rows for {len(rows)} of X")
+            raise ValueError(
+                f"got {len(values)} explained rows for {len(rows)} of X; pass X= the "
+                "explained rows"
+            )
         given = [_additive(*cell) for cell in zip(values, bases, rows, strict=True)]
     if len(given) != len(rows):
-        raise ValueError(f"got {len(given)} surrogates for {len(rows)} rows of X")
+        raise ValueError(
+            f"got {len(given)} surrogates for {len(rows)} rows of X; pass X= the "
+            "explained rows"
+        )
     return given
 
 
 def _additive(values: Any, base: Any, game: Game) -> Any:
     """Return the surrogate of one row's values, however its outputs are shaped."""
     array, base = np.asarray(values, dtype=np.float64), np.asarray(base)
+    dropped = base.shape == (1,) and array.shape[-1] != 1
+    if dropped:  # SHAP drops a single output's axis
+        base = base[0]
     tail = base.shape
-    head = array.shape[: array.ndim - len(tail)]
-    if tail == (1,) and array.shape[-1] != 1:  # SHAP drops a single output's axis
-        base, tail, head = base[0], (), array.shape
-        return _as_column(from_attributions(array.reshape(head), base))
-    if game.feature_of is not None or np.prod(head) == game.n_features:
-        array = array.reshape(-1, *tail)
-    if game.feature_of is not None:
-        summed = np.zeros((game.n_features, *tail))
-        np.add.at(summed, game.feature_of, array)
-        array = summed
-    return from_attributions(array, base if tail else float(base))
+    if _holds_columns(array.shape[: array.ndim - len(tail)], game):
+        array = _summed(array.reshape(-1, *tail), game)
+    found = from_attributions(array, base if tail else float(base))
+    return _as_column(found) if dropped else found
+
+
+def _holds_columns(head: tuple[int, ...], game: Game) -> bool:
+    """Whether these are values of mask columns (of pixels) and not of pairs."""
+    n = game.n_features if game.feature_of is None else len(game.feature_of)
+    return bool(np.prod(head) == n)
+
+
+def _summed(columns: np.ndarray, game: Game) -> np.ndarray:
+    """Values of features: the sums over their columns."""
+    if game.feature_of is None:
+        return columns
+    out = np.zeros((game.n_features, *columns.shape[1:]))
+    np.add.at(out, game.feature_of, columns)
+    return out
 
 
 def _as_column(surrogate: Any) -> Callable[[Masks], Values]:

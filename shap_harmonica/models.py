@@ -72,12 +72,15 @@ def as_rows(output: Any, n_rows: int) -> Floats:
             f"the model returned shape {array.shape} for {n_rows} rows; needed "
             f"({n_rows},) or ({n_rows}, n_outputs): check the model function"
         )
-    if array.dtype.kind not in "biufO":
-        raise TypeError(
-            f"the model returned dtype {array.dtype}; needed numbers: explain "
-            "predict_proba or a score instead of labels"
-        )
-    return array.astype(np.float64)
+    try:
+        if array.dtype.kind in "biufO":
+            return array.astype(np.float64)
+    except (TypeError, ValueError):  # an object array of something else than numbers
+        pass
+    raise TypeError(
+        f"the model returned dtype {array.dtype}; needed numbers: explain "
+        "predict_proba or a score instead of labels"
+    )
 
 
 def call_strictly(model: Model, data: Any) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse
 
+from harmonica_core.indices import INDICES, check_index
 from shap_harmonica.background import Background, one_row_frame
 
 # Arguments of other SHAP explainers that a swapped-in call may carry along.
@@ -74,7 +75,14 @@ def table_names(
 
 def masked_arguments(args: tuple[Any, ...]) -> list[tuple[Any, ...]]:
     """One tuple of model arguments per input."""
-    rows = list(zip(*(_iterable(arg) for arg in args), strict=True))
+    columns = [list(_iterable(arg)) for arg in args]
+    lengths = [len(column) for column in columns]
+    if len(set(lengths)) > 1:
+        raise ValueError(
+            f"the model's arguments hold {lengths} inputs; needed as many of each: "
+            "pass one entry per explained input for every argument"
+        )
+    rows = list(zip(*columns, strict=True))
     if not rows:
         raise ValueError("there is nothing to explain; needed at least one input")
     return rows
@@ -115,10 +123,22 @@ def warn_about_l1(kwargs: dict[str, Any]) -> None:
     """Take KernelExplainer's ``l1_reg`` out, with a warning."""
     if kwargs.pop("l1_reg", None) is not None:
         warnings.warn(
-            "l1_reg is ignored: sparsity is chosen by cross-validation; set alpha= on "
-            "the explainer to fix it",
+            "l1_reg is ignored: the default fit has no L1 penalty; set alpha= on the "
+            "explainer for a sparse one",
             stacklevel=3,
         )
+
+
+def check_pair_index(index: object) -> str:
+    """Return the spelling of an index that has pairs."""
+    pairs = [name for name in INDICES if name not in ("SV", "BV")]
+    try:
+        name = check_index(index)
+    except ValueError:
+        name = ""
+    if name not in pairs:
+        raise ValueError(f"interaction_index={index!r}; needed one of {pairs}")
+    return name
 
 
 def check_interactions(interactions: object) -> bool:

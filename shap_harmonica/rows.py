@@ -74,7 +74,7 @@ def explain_table(table: Table, rows: Any, task: Task) -> list[Explained]:
     """
     n_outputs = np.size(table.expected_value(rows, task.batch_size))
     bound = table.inputs(rows)
-    differs = table.varying(bound)
+    differs = table.varying(bound) | task.method.names_features
     batch_size = call_rows(table, task.batch_size)
     jobs: list[Job] = []
     total = 0
@@ -102,7 +102,7 @@ def explain_table(table: Table, rows: Any, task: Task) -> list[Explained]:
 
 def explain_masked(rows: list[MaskedRow], task: Task) -> list[Explained]:
     """Explain inputs behind any masker; those of the same shape are fitted together."""
-    features = [row.varying() for row in rows]
+    features = [_features(row, task) for row in rows]
     counts = np.array([len(varying) for varying in features], dtype=int)
     jobs: list[Job] = []
     total = 0
@@ -124,6 +124,12 @@ def explain_masked(rows: list[MaskedRow], task: Task) -> list[Explained]:
 
             jobs.append(job)
     return _run(jobs, total, len(rows), task)
+
+
+def _features(row: MaskedRow, task: Task) -> np.ndarray:
+    """Features to remove: those that change the input, or all if terms name some."""
+    everything = task.method.names_features
+    return np.arange(row.n_features) if everything else row.varying()
 
 
 def _fit_alike(

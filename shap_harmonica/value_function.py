@@ -50,7 +50,7 @@ class Table:
         self, model: Model, background: Background, link: Link, groups: Any = None
     ) -> None:
         self.model, self.background, self.link = model, background, link
-        self.column_feature = _column_feature(background, groups)
+        self.feature_of = _feature_of(background, groups)
         self.call_size = CallSize()
         self.form: str | None = None
         self._expected: Any = None
@@ -58,9 +58,9 @@ class Table:
     @property
     def n_features(self) -> int:
         """Number of features (columns, or groups of columns)."""
-        if self.column_feature is None:
+        if self.feature_of is None:
             return self.background.n_columns
-        return int(self.column_feature.max()) + 1
+        return int(self.feature_of.max()) + 1
 
     def expected_value(self, rows: Any = None, batch_size: int | str = "auto") -> Any:
         """``link(E model(background))``: a float, or (n_outputs,) float64.
@@ -110,10 +110,10 @@ class Table:
     def varying(self, bound: Inputs) -> Masks:
         """Whether a feature of a row differs from the background: bool (R, n)."""
         differs = bound.differs()
-        if self.column_feature is None:
+        if self.feature_of is None:
             return differs
         out = np.zeros((self.n_features, len(differs)), dtype=bool)
-        np.logical_or.at(out, self.column_feature, differs.T)
+        np.logical_or.at(out, self.feature_of, differs.T)
         return out.T
 
     def values(
@@ -170,8 +170,8 @@ class Table:
         which, mask = np.divmod(pairs, len(masks))
         keep = np.ones((len(pairs), self.n_features), dtype=bool)
         np.put_along_axis(keep, varying[which], masks[mask], axis=1)
-        if self.column_feature is not None:
-            keep = keep[:, self.column_feature]
+        if self.feature_of is not None:
+            keep = keep[:, self.feature_of]
         return self._average(bound, keep, rows[which], False, size)
 
     def _average(
@@ -192,7 +192,7 @@ class Table:
         return np.asarray(total)
 
 
-def _column_feature(background: Background, groups: Any) -> np.ndarray | None:
+def _feature_of(background: Background, groups: Any) -> np.ndarray | None:
     if groups is not None:
         row = np.asarray(background.rows)[0]
         return feature_of_columns(groups, row, background.n_columns)

@@ -18,7 +18,7 @@ class HarmonicaLocal(HarmonicaExplainer):
     Parameters
     ----------
     model, masker, link, settings
-        As in `HarmonicaExplainer`.
+        As in `HarmonicaExplainer`, without ``solver``.
     radius : int
         Most features removed in the masks that are fitted.
 
@@ -60,7 +60,7 @@ class HarmonicaAnchor(HarmonicaExplainer):
     Parameters
     ----------
     model, masker, link, settings
-        As in `HarmonicaExplainer`.
+        As in `HarmonicaExplainer`, without ``solver``.
     anchors : int
         k: the input itself and k - 1 masks drawn at random.
 
@@ -136,7 +136,8 @@ class HarmonicaAnchorConstrained(HarmonicaAnchor):
 class LowDegree(HarmonicaExplainer):
     """Coefficients as plain sample means; the baseline that Harmonica improves on.
 
-    Parameters as in `HarmonicaExplainer`; ``alpha`` and ``terms`` have no effect.
+    Parameters as in `HarmonicaExplainer`, without ``alpha``, ``terms`` and ``solver``:
+    giving them is refused.
 
     Examples
     --------

@@ -13,6 +13,8 @@ from hypothesis.extra import numpy as st_numpy
 fuzzed = settings(
     max_examples=int(os.environ.get("HARMONICA_FUZZ", "40")),
     deadline=None,
+    # The same inputs on every run of the tests; new ones when more are asked for.
+    derandomize="HARMONICA_FUZZ" not in os.environ,
     suppress_health_check=[
         HealthCheck.too_slow,
         HealthCheck.data_too_large,

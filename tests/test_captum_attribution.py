@@ -372,6 +372,13 @@ def test_impossible_n_samples(n_samples):
         Harmonica(mlp(4)).attribute(X, n_samples=n_samples)
 
 
+def test_more_masks_than_memory_holds():
+    model = Counting(torch.nn.Linear(40, 1))
+    with raises(ValueError, match="n_samples=1000000000 masks of 40 features"):
+        Harmonica(model).attribute(torch.ones(2, 40), n_samples=10**9)
+    assert model.rows == []
+
+
 def test_wrong_number_of_masks_or_baselines():
     mask = torch.tensor([[0, 1, 2, 3]])
     with raises(ValueError, match="2 feature masks for 1 input"):

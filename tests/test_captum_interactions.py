@@ -1,7 +1,8 @@
+import numpy as np
 import reference
 import torch
 from captum_models import game_of, mlp
-from pytest import approx, raises
+from pytest import approx, mark, raises
 
 from captum_harmonica import (
     Harmonica,
@@ -9,6 +10,7 @@ from captum_harmonica import (
     interactions_with,
     pair_matrix,
     top_pairs,
+    what_if,
 )
 
 MODEL = mlp(4)
@@ -89,3 +91,24 @@ def test_wrong_questions():
     with raises(ValueError, match="4 features and the inputs"):
         interactions_with(one, 0, X[:, :3])
     assert interactions_with(one, 3, X).shape == X.shape
+
+
+@mark.parametrize("read", [top_pairs, what_if])
+def test_surrogates_of_other_inputs(read):
+    (g, _) = Harmonica(MODEL).explain(X, target=0)
+    for example in (2, -3, 1.0, True):
+        with raises(ValueError, match=f"example={example}.*batch of 2"):
+            read(g, X, example=example)
+    mask = torch.tensor([[0, 0, 1, 1]])
+    for inputs, feature_mask in ((X[:, :3], None), (X, mask)):
+        with raises(ValueError, match="surrogate has 4 features and the inputs"):
+            read(g, inputs, feature_mask)
+    assert read(g, X, example=1)
+    assert read(g, X, example=np.int64(-1))
+
+
+def test_a_tensor_that_all_examples_share():
+    inputs = (X, torch.tensor([[7.25]]))
+    found = Harmonica(lambda a, b: a.sum(1) * b[:, 0]).explain(inputs)
+    assert "7.25" in what_if(found[1], inputs, example=1).html
+    assert top_pairs(found[1], inputs, n=1, example=1)[0].features[1] == 4

@@ -186,3 +186,19 @@ def test_additive_surrogates_follow_the_feature_mask():
     scores = FeatureAblation(forward).attribute(x, feature_mask=ids)
     found = metrics.additive_surrogates(forward, x, scores, feature_mask=ids)
     assert [g([[True, False]])[0] for g in found] == [2.0, 2.0]
+
+
+def test_wrong_keywords():
+    model = Counting(MODEL)
+    scores = torch.zeros(3, 5)
+    for metric in (
+        metrics.interpretation_error,
+        metrics.truthful_gap,
+        metrics.inconsistency,
+        metrics.additive_surrogates,
+    ):
+        with raises(TypeError, match=r"bogus.*max_evaluations.*reduction"):
+            metric(model, X, scores, target=0, bogus=1)
+        with raises(ValueError, match="reduction='foo'"):
+            metric(model, X, scores, target=0, reduction="foo")
+    assert model.rows == []

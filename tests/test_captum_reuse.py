@@ -1,14 +1,18 @@
 """attribute after explain costs nothing, and never returns what is out of date."""
 
 import functools
+import random
 
 import numpy as np
 import torch
 from captum_models import Counting, mlp
 from pytest import mark, raises
+from sklearn.linear_model import LinearRegression
+from sklearn.tree import DecisionTreeRegressor
+from torch.nn.functional import softmax
 
 from captum_harmonica import Harmonica
-from captum_harmonica.reuse import NotComparable, content
+from captum_harmonica.reuse import NotComparable, content, model_state
 
 X = torch.tensor([[0.5, -1.0, 2.0, 0.3]])
 
@@ -162,3 +166,153 @@ def test_content():
     for value in (object(), np.array([object()]), torch.ones(2).to_sparse()):
         with raises(NotComparable):
             content(value)
+
+
+def stale_after(forward, change):
+    """Whether attribute answers with what explain found before a change."""
+    method = Harmonica(forward, seed=0)
+    before = torch.as_tensor(method.explain(X)[0].shapley_values()).float().reshape(-1)
+    change()
+    after = method.attribute(X).reshape(-1)
+    fresh = Harmonica(forward, seed=0).attribute(X).reshape(-1)
+    assert not torch.allclose(before, fresh)  # the change matters
+    return not torch.equal(after, fresh)
+
+
+def test_arrays_in_closures_are_seen():
+    weights = np.arange(4.0)
+
+    def forward(x):
+        return x @ torch.from_numpy(weights).float()
+
+    assert not stale_after(forward, lambda: weights.__setitem__(0, 9.0))
+
+
+def test_plain_tensors_of_modules_are_seen():
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self._w = torch.ones(4)
+
+        def forward(self, x):
+            return x @ self._w
+
+    net = Net()
+    assert not stale_after(net, lambda: net._w.__setitem__(0, 9.0))
+
+
+class Fitted(torch.nn.Module):
+    """A scikit-learn model as a module."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, x):
+        return torch.as_tensor(self.model.predict(x.numpy())).float()
+
+
+@mark.parametrize("kind", [LinearRegression, DecisionTreeRegressor])
+@mark.parametrize("wrap", [Fitted, lambda model: Fitted(model).forward])
+def test_refitted_models_are_seen(kind, wrap):
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(50, 4))
+    model = kind().fit(rows, rows[:, 0])
+    forward = wrap(model)
+    assert not stale_after(forward, lambda: model.fit(rows, 5 * rows[:, 2]))
+    assert not stale_after(
+        lambda x: forward(x), lambda: model.fit(rows, 5 * rows[:, 1])
+    )
+
+
+def test_settings_of_modules_and_functions_are_seen():
+    net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh())
+    held = {"scale": 1.0, "finish": torch.tanh}
+
+    def forward(x):
+        return held["finish"](net(x).sum(1)) * held["scale"]
+
+    assert not stale_after(forward, lambda: net.__setitem__(1, torch.nn.ReLU()))
+    assert not stale_after(forward, lambda: held.update(scale=3.0))
+    assert not stale_after(forward, lambda: held.update(finish=torch.exp))
+
+
+def test_what_forward_reads_from_around_its_class_is_seen():
+    weights = torch.ones(4)
+
+    class Net(torch.nn.Module):
+        def forward(self, x):
+            return x @ weights
+
+    class Function:
+        def __call__(self, x):
+            return x @ weights
+
+    for forward in (Net(), Function()):
+        assert not stale_after(forward, lambda: weights.mul_(2))
+
+
+def test_objects_of_plain_values_cost_no_model_call():
+    class Config:
+        def __init__(self):
+            self.name, self.sizes = "small", {"width": [4, 8]}
+
+    class Net(Counting):
+        def __init__(self):
+            super().__init__(mlp(4))
+            self.config, self.scale = Config(), np.float64(2.0)
+
+    net = Net()
+    method = Harmonica(lambda x: softmax(net(x), 1) + np.exp(0), seed=0)
+    method.explain(X)
+    net.rows.clear()
+    method.attribute(X)
+    assert net.rows == []
+
+
+def test_what_can_not_be_looked_into_is_never_reused():
+    class Slots:
+        __slots__ = ("weight",)
+
+        def __call__(self, x):
+            return x.sum(1) * self.weight
+
+    held = Slots()
+    held.weight = 1.0
+    assert not stale_after(held, lambda: setattr(held, "weight", 2.0))
+    chain = [2.0]
+    for _ in range(30):
+        chain = [chain]
+    with raises(NotComparable, match="steps"):
+        model_state(lambda x: chain)
+
+
+class Raises:
+    """An object that can not even be asked for its attributes."""
+
+    @property
+    def __dict__(self):
+        raise RuntimeError("do not look")
+
+    def __call__(self, x):
+        return x.sum(1)
+
+
+@mark.parametrize(
+    "forward, comparable",
+    [
+        (torch.nn.LSTM(4, 2), True),  # holds weak references
+        (torch.nn.functional.softmax, True),
+        (torch.Tensor.sum, True),
+        (torch.no_grad()(lambda x: np.where(x > 0, np.exp(x), 0)), True),
+        (Raises(), False),
+        (random.Random(0).gauss, False),
+        (functools.lru_cache(lambda x: x), False),
+    ],
+)
+def test_which_models_can_be_compared(forward, comparable):
+    if comparable:
+        assert model_state(forward) == model_state(forward)
+    else:
+        with raises(NotComparable):
+            model_state(forward)

@@ -119,13 +119,44 @@ def test_anchors():
         lambda f: HarmonicaAnchor(f, anchors=0),
         lambda f: HarmonicaAnchorConstrained(f, consistency=-1),
         lambda f: LowDegree(f, alpha=0.1),
+        lambda f: Harmonica(f, terms=5),
+        lambda f: Harmonica(f, terms="all"),
+        lambda f: HarmonicaLocal(f, terms=[(0, 99)]),
+        lambda f: HarmonicaAnchor(f, terms=[(0, 99)]),
+        lambda f: HarmonicaAnchorConstrained(f, terms="auto"),
     ],
 )
-def test_wrong_settings_cost_no_model_call(make):
+@mark.parametrize("n_examples", [1, 2])
+def test_wrong_settings_cost_no_model_call(make, n_examples):
     model = Counting(mlp(9))
     with raises(ValueError):
-        make(model).attribute(X[:1])
+        make(model).attribute(X[:n_examples])
     assert model.rows == []
+
+
+@mark.parametrize("solver", ["ridge", "lasso", "fast"])
+@mark.parametrize("method", VARIANTS)
+def test_a_solver_is_refused_where_there_is_none_to_choose(method, solver):
+    model = Counting(mlp(9))
+    chosen = method(model)
+    chosen.solver = solver
+    with raises(ValueError, match=f"solver='{solver}', but {method.__name__}"):
+        chosen.attribute(X)
+    assert model.rows == []
+
+
+@mark.parametrize("method", [Harmonica, *VARIANTS[:3]])
+def test_terms_are_numbered_as_the_features_of_the_batch(method):
+    def forward(x):
+        return x[:, 0] * x[:, 3] + x[:, 1]
+
+    mask = torch.tensor([[0, 1, 1, 4], [0, 1, 2, 2]])  # feature 3 does not exist
+    chosen = method(forward, terms=[(0, 4), (1,)], seed=0, ends=False)
+    first, second = chosen.explain(torch.ones(2, 4), feature_mask=mask)
+    for one in getattr(first, "surrogates", [first]):
+        assert set(one.terms) <= {(), (0, 4), (1,)}
+    for one in getattr(second, "surrogates", [second]):
+        assert set(one.terms) <= {(), (1,)}
 
 
 def test_given_terms_are_fitted_instead():

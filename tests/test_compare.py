@@ -292,7 +292,9 @@ def test_only_the_direction_that_is_better_is_marked(games, tmp_path):
         (["--task", "games", "--data", "nowhere"], "no such file or folder"),
         (["--methods", "magic"], "unknown; known are"),
         (["--budget", "3"], "at least 10"),
-        (["--budget", "many"], "whole numbers"),
+        (["--budget", "many"], "--budget many: needed whole numbers"),
+        (["--budget", ","], "--budget ,: needed whole numbers"),
+        (["--radii", "1,far"], "--radii 1,far: needed whole numbers"),
         (["--radii", "0,inf"], "numbers >= 1"),
         (["--cases", "0"], "at least 1"),
         (["--task", "custom", "--model", "nothing"], "module:function"),
@@ -312,7 +314,7 @@ def test_bad_arguments_are_one_line_and_exit_code_2(args, message, capsys, tmp_p
     [
         ("a,b\n1,2\n", ["--label", "y"], "no such column; the file has a, b"),
         ("a,y\n1,x\n2,x\n3,x\n", ["--label", "y"], "one value only"),
-        ("a,y\n1,x\n2,z\n", ["--label", "y"], "needed at least 13"),
+        ("a,y\n" + "1,x\n2,z\n" * 5 + "3,x\n", ["--label", "y"], "at least 12"),
     ],
 )
 def test_unusable_tables(tmp_path, capsys, content, args, message):

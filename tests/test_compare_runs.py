@@ -1,5 +1,6 @@
 """Runs of ``harmonica compare`` that stop, fail, resume, or bring methods along."""
 
+import importlib
 import os
 import signal
 import subprocess
@@ -7,11 +8,16 @@ import sys
 import threading
 import time
 
+import joblib
 import numpy as np
+import psutil
 import pytest
 from compare_results import check_file, compare
+from joblib.externals.loky import get_reusable_executor
 
+from harmonica_compare.cli import main
 from harmonica_compare.results import Cell, Results
+from harmonica_compare.workers import start_workers
 from harmonica_core import Estimate
 
 STOPS = """
@@ -147,6 +153,78 @@ def test_ctrl_c_is_answered_by_the_first_process_alone(
     assert [cell.status for cell in cells] == [status] * 2
 
 
+def heard(_):
+    return signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
+
+
+@pytest.mark.usefixtures("hears_ctrl_c")
+def test_workers_are_deaf_before_their_first_task():
+    get_reusable_executor().shutdown()
+    start_workers(2)
+    assert heard(0)
+    found = joblib.Parallel(n_jobs=2)(joblib.delayed(heard)(k) for k in range(4))
+    assert not any(found)
+
+
+@pytest.mark.parametrize(
+    ("jobs", "backend"), [(1, "loky"), (2, "threading"), (2, "sequential")]
+)
+def test_no_worker_is_started_for_nothing(monkeypatch, jobs, backend):
+    def fails(**settings):
+        raise AssertionError(settings)
+
+    monkeypatch.setattr(joblib, "Parallel", fails)
+    with joblib.parallel_config(backend=backend):
+        start_workers(jobs)
+
+
+def worker_count(pid):
+    """Processes of joblib below this one."""
+    try:
+        lines = [child.cmdline() for child in psutil.Process(pid).children()]
+    except psutil.NoSuchProcess:
+        return 0
+    return sum(any("popen_loky" in word for word in line) for line in lines)
+
+
+def test_ctrl_c_while_the_workers_start_prints_no_traceback(games, tmp_path):
+    # start_new_session: the signal goes to the run and its workers, as a terminal's.
+    words = ["--task", "games", "--data", str(games), "--jobs", "2", "--budget", "20"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", RUN, *words],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+        cwd=tmp_path,
+        start_new_session=True,
+    )
+    while process.poll() is None and worker_count(process.pid) < 2:
+        time.sleep(0.01)
+    time.sleep(0.1)  # Python itself is up in them, their imports are not done
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=120)
+    assert "Traceback" not in err
+    assert process.returncode in (0, 130), err  # 0: it came before the run listened
+
+
+RUN = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from harmonica_compare.cli import main
+sys.exit(main(["compare", "--methods", "harmonica-2,harmonica-3", *sys.argv[1:]]))
+"""
+
+
+@pytest.mark.parametrize("command", ["compare", "explain"])
+def test_ctrl_c_during_the_imports(monkeypatch, capsys, command):
+    def interrupted(name):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(importlib, "import_module", interrupted)
+    assert main([command, "--help"]) == 130
+    assert capsys.readouterr().err == "harmonica: stopped\n"
+
+
 def test_methods_that_other_processes_can_not_run(games, registered, capsys):
     lock = threading.Lock()
 
@@ -220,7 +298,8 @@ def test_resume_after_a_kill_gives_the_same_numbers(games, tmp_path):
     path = out / "results.json"
     while process.poll() is None and not path.exists():
         time.sleep(0.02)
-    os.kill(process.pid, signal.SIGKILL)
+    assert path.exists(), f"ended early with code {process.poll()}"
+    process.kill()
     process.wait()
     assert Results.load(path).cells  # valid whenever it was killed
     if not Results.load(path).complete:

@@ -164,6 +164,13 @@ def test_workers_change_nothing(folder):
         assert part.read_bytes() == (folder / "other" / part.name).read_bytes()
 
 
+def test_workers_are_started_deaf_to_ctrl_c(folder, monkeypatch):
+    asked = []
+    monkeypatch.setattr("harmonica_compare.explain.start_workers", asked.append)
+    assert explain("--chunk", "30", "--n-jobs", "2") == 0
+    assert asked == [2]
+
+
 def test_several_outputs(folder):
     assert explain(model="two", out="two") == 0
     assert explain() == 0
@@ -180,6 +187,14 @@ def test_sampled_masks(folder):
     expected = np.tanh(ROWS @ [1.0, -2.0, 0.5, 0.25]) + ROWS[:, 0] * ROWS[:, 1]
     np.testing.assert_allclose(total, expected, atol=1e-9)
     assert (table["error"] > 0).all()
+
+
+def test_the_degree_holds_when_all_masks_are_covered(folder):
+    for degree in (1, 2, 3):
+        assert explain("--degree", str(degree), out=f"degree{degree}") == 0
+    one, two, three = (read(folder / f"degree{k}")["error"] for k in (1, 2, 3))
+    assert (one > two).all() and (two > 1e-6).all()
+    np.testing.assert_allclose(three, 0, atol=1e-12)
 
 
 def test_killed_and_resumed(folder):

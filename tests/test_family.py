@@ -15,6 +15,7 @@ from harmonica_core import (
     harmonica_anchor_constrained,
     harmonica_local,
     low_degree,
+    metrics,
 )
 from harmonica_core.anchored import draw_anchors, nearest_anchor
 from harmonica_core.anchored_fit import fit_anchored, fit_constrained
@@ -384,3 +385,21 @@ def test_low_degree_at_any_scale(scale):
     other = low_degree(lambda masks: scale * smooth(masks), N, 2, 100)
     masks = all_masks(N)
     np.testing.assert_allclose(other(masks) / scale, one(masks), rtol=1e-9, atol=1e-14)
+
+
+def test_anchors_cost_little_where_one_polynomial_would_do():
+    def f(masks):
+        x = np.where(masks, 1.0, -1.0)
+        pairs = sum(x[:, i] * x[:, i + 1] for i in range(0, 12, 2))
+        return pairs + x[:, :6].sum(axis=1) + 0.5 * x.prod(axis=1)
+
+    one = harmonica(f, 14, 2, 400)
+    five = harmonica_anchor(f, 14, 2, 400, anchors=5)
+    errors = [metrics.interpretation_error(f, g, 14).value for g in (one, five)]
+    assert errors[1] < 1.15 * errors[0]
+
+
+@pytest.mark.parametrize("fit", [harmonica_anchor, low_degree])
+def test_unknown_arguments_are_named(fit):
+    with pytest.raises(TypeError, match="unknown arguments .'bogus'"):
+        fit(smooth, 4, bogus=1)

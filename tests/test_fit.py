@@ -416,3 +416,23 @@ def test_more_features_than_a_float_has_powers_of_two():
     found = fit_surrogate(lambda masks: masks @ weights, 1100, 1, 300, terms=None)
     assert set(found.terms) - {()} == {(3,), (500,)}
     assert np.isfinite(found.error.value)
+
+
+@pytest.mark.parametrize("options", [{"alpha": 0.2}, {"terms": [(0, 1)]}])
+def test_an_exact_error_through_both_ends_is_the_error(options):
+    found = fit_surrogate(smooth, 4, ends=True, **options)
+    masks = draw.all_masks(4)
+    true = np.sqrt(np.mean((found(masks) - smooth(masks)) ** 2))
+    assert found.error.exact
+    assert found.error.value == pytest.approx(true, rel=1e-12)
+
+
+@pytest.mark.parametrize("budget", [1, -5, 2.5, "many"])
+def test_impossible_budgets_of_draws(budget):
+    with pytest.raises(ValueError, match="budget="):
+        draw_masks(20, budget, np.random.default_rng(0))
+
+
+def test_terms_that_are_no_terms_for_many_functions():
+    with pytest.raises(ValueError, match="terms=5"):
+        fit_surrogates(draw.all_masks(3), np.zeros((8, 2)), terms=5)

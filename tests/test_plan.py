@@ -11,17 +11,18 @@ from harmonica_core.masks import all_masks, are_paired
 class SlowModel:
     """A function whose every mask takes a second of a clock that we move."""
 
-    def __init__(self, monkeypatch, n_features):
+    def __init__(self, monkeypatch, n_features, function=None):
         self.now = 0.0
         self.masks = []
         rng = np.random.default_rng(5)
         self.weights = rng.integers(-9, 10, n_features).astype(float)
+        self.function = function or (lambda masks: masks @ self.weights)
         monkeypatch.setattr(time, "monotonic", lambda: self.now)
 
     def __call__(self, masks):
         self.now += len(masks)
         self.masks.append(masks)
-        return masks @ self.weights
+        return self.function(masks)
 
 
 @pytest.mark.parametrize("n_features", [5, 12])
@@ -125,23 +126,32 @@ def test_rounds_over_all_masks_end_exactly():
     np.testing.assert_allclose(found(masks), network(masks), atol=1e-12)
 
 
-def test_rounds_obey_the_timeout():
-    def slow(masks):
-        time.sleep(0.05)
-        return network(masks)
-
+# 60 s end within the first round of 128 masks, 300 s within the second, 384 s between
+# the second and the third.
+@pytest.mark.parametrize("timeout", [60, 300, 384])
+def test_rounds_obey_the_timeout(monkeypatch, timeout):
+    f = SlowModel(monkeypatch, 14, network)
+    options = {"budget": 2000, "batch_size": 16, "terms": None}
     with pytest.warns(UserWarning, match="timeout"):
-        found = fit_surrogate(
-            slow,
-            14,
-            budget=2000,
-            batch_size=16,
-            terms=None,
-            tolerance=1e-9,
-            timeout=0.8,
-        )
+        found = fit_surrogate(f, 14, tolerance=1e-9, timeout=timeout, **options)
     assert found.stopped == "timeout"
-    assert found.n_evaluations < 2000
+    assert timeout - 32 <= found.n_evaluations <= timeout + 16
+
+
+@pytest.mark.parametrize("batch_size", [1, 16])
+def test_a_round_cut_short_keeps_its_own_masks(monkeypatch, batch_size):
+    # All 128 masks are in the first round, which evaluates them in another order.
+    f = SlowModel(monkeypatch, 7)
+    with pytest.warns(UserWarning, match="timeout"):
+        g = fit_surrogate(f, 7, tolerance=1e-9, timeout=50, batch_size=batch_size)
+    assert g.stopped == "timeout"
+    assert 32 <= g.n_evaluations <= 66
+    assert np.array_equal(g.evaluated.values, g.evaluated.masks @ f.weights)
+
+
+def test_a_radius_leaves_no_share_near_the_input():
+    with pytest.raises(ValueError, match="needed one of them"):
+        fit_surrogate(network, 5, near=0.3, radius=2)
 
 
 @pytest.mark.parametrize("tolerance", [0, -1, float("nan"), "a", True])

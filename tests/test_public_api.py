@@ -10,7 +10,7 @@ import harmonica_core
 PACKAGES = ("harmonica_core", "captum_harmonica", "shap_harmonica")
 
 
-def test_the_core_exports_what_the_design_promises():
+def test_the_core_exports_its_promised_names():
     promised = {
         "AnchoredSurrogate",
         "Estimate",

@@ -45,6 +45,16 @@ def test_every_link_to_a_file_is_there(page):
         assert ((ROOT / page).parent / target).exists(), target
 
 
+FOLDERS = "shared|captum_harmonica|shap_harmonica|tests|docs|examples"
+
+
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "SECURITY.md"])
+def test_every_path_in_backticks_is_there(page):
+    paths = re.findall(rf"`((?:{FOLDERS})/[^`\s]*)`", (ROOT / page).read_text())
+    assert len(paths) > 3
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
 # Those of tests/test_captum_examples.py run there, where what they print is checked.
 EXAMPLES = [
     path for path in sorted((ROOT / "examples").glob("*.py")) if path.name not in CAPTUM

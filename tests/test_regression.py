@@ -18,7 +18,7 @@ def make_rows(weighted, n_rows=120, seed=0, uniform=False):
     signs = np.where(masks, 1.0, -1.0)
     targets = np.tanh(signs @ rng.normal(size=(N_FEATURES, 1)) / 3) + 2
     return Rows(
-        ParityDesign.of(masks, TABLE), targets, weights, center=True, uniform=uniform
+        ParityDesign.of(masks, TABLE), targets, weights, centred=True, uniform=uniform
     )
 
 
@@ -32,7 +32,7 @@ def test_leaving_out_rows_is_a_subtraction(weighted):
     out, rest = np.arange(0, 120, 5), np.flatnonzero(np.arange(120) % 5)
     every = Moments.of(rows.design.columns(), rows)
     gone = rows.take(out)
-    left = every.plus(Moments.of(gone.design.columns(), gone), -1)
+    left = every.minus(Moments.of(gone.design.columns(), gone))
     found, want = Regression(left, rows, dense=True), whole(rows.take(rest))
     for name in ("gram", "corr", "mean", "power", "column_means"):
         np.testing.assert_allclose(getattr(found, name), getattr(want, name), atol=1e-6)

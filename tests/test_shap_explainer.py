@@ -380,3 +380,103 @@ def test_the_model_names_its_outputs():
 
     model.output_names = ["p", "q", "r"]
     assert HarmonicaExplainer(model, BACKGROUND)(X).output_names == ["p", "q", "r"]
+
+
+class Counted:
+    """A model that says how often it was called."""
+
+    def __init__(self):
+        self.calls = 0
+
+    def __call__(self, x):
+        self.calls += 1
+        return one_output(x)
+
+
+def times_mask(mask, x):
+    return (x * mask).reshape(1, -1)
+
+
+WRONG = [
+    ({"degree": 0}, "degree=0"),
+    ({"degree": "a"}, "degree='a'"),
+    ({"alpha": "foo"}, "alpha='foo'"),
+    ({"alpha": -1.0}, "alpha=-1.0"),
+    ({"solver": "foo"}, "solver='foo'"),
+    ({"solver": "ridge", "alpha": 100.0}, "neither alpha nor terms"),
+    ({"solver": "ridge", "terms": [(0,)]}, "neither alpha nor terms"),
+    ({"terms": "foo"}, "terms='foo'"),
+    ({"terms": 5}, "terms=5"),
+    ({"index": "foo"}, "index='foo'"),
+    ({"interaction_index": "foo"}, "interaction_index='foo'"),
+    ({"interaction_index": "SV"}, "interaction_index='SV'; needed one of"),
+]
+
+
+@pytest.mark.parametrize("masker", [BACKGROUND, times_mask], ids=["table", "masker"])
+@pytest.mark.parametrize(("wrong", "words"), WRONG)
+def test_wrong_settings_are_refused_before_any_model_call(masker, wrong, words):
+    model = Counted()
+    with pytest.raises(ValueError, match=words):
+        HarmonicaExplainer(model, masker, **wrong)(X)
+    assert model.calls == 0
+
+
+def test_a_small_budget_is_named_as_the_call_names_it():
+    with pytest.raises(ValueError, match="max_evals=1 is too small"):
+        HarmonicaExplainer(one_output, BACKGROUND)(X, max_evals=1)
+
+
+def test_a_generator_as_seed_starts_every_call_anew():
+    data = np.random.default_rng(2).normal(size=(1, 14))
+    model = lambda x: np.tanh(x.sum(axis=1))  # noqa: E731
+    seed = np.random.default_rng(5)
+    explainer = HarmonicaExplainer(model, np.zeros((1, 14)), seed=seed, max_evals=100)
+    first = explainer(data).values
+    np.testing.assert_array_equal(explainer(data).values, first)
+    number = HarmonicaExplainer(model, np.zeros((1, 14)), seed=5, max_evals=100)
+    np.testing.assert_array_equal(number(data).values, first)
+
+
+def test_labels_instead_of_numbers_are_named():
+    labels = np.array(["no", "yes"], dtype=object)
+    with pytest.raises(
+        TypeError, match="object; needed numbers: explain predict_proba"
+    ):
+        HarmonicaExplainer(lambda x: labels[[0] * len(x)], BACKGROUND)(X)
+    numbers = HarmonicaExplainer(lambda x: one_output(x).astype(object), BACKGROUND)(X)
+    assert largest_gap(numbers, one_output(X)) < 1e-9
+
+
+def test_a_missing_masker_is_named():
+    with pytest.raises(TypeError, match="masker=None; needed a background"):
+        HarmonicaExplainer(one_output)(X)
+
+
+class KnowsWhatVaries(shap.maskers.Independent):
+    """Not asked for its background, as its masking is its own."""
+
+    def __call__(self, mask, x):
+        return super().__call__(mask, x)
+
+
+@pytest.mark.parametrize(
+    "masker", [np.zeros((1, 4)), KnowsWhatVaries(np.zeros((1, 4)))]
+)
+def test_terms_name_features_also_where_some_equal_the_background(masker):
+    def model(x):
+        return 2 * x[:, 1] + 5 * x[:, 2] + x[:, 3]
+
+    rows = np.array([[0.0, 1.0, 1.0, 1.0], [1.0, 1.0, 1.0, 1.0]])
+    settings = {"terms": [(1,), (3,)], "ends": False}
+    explanation = HarmonicaExplainer(model, masker, **settings)(rows)
+    np.testing.assert_allclose(explanation.values, [[0, 2, 0, 1]] * 2, atol=1e-9)
+    with pytest.raises(ValueError, match="outside 0 to 3"):
+        HarmonicaExplainer(model, masker, terms=[(4,)])(rows)
+
+
+def test_terms_that_can_be_read_once_serve_every_call():
+    terms = ((i,) for i in range(5))
+    explainer = HarmonicaExplainer(one_output, BACKGROUND, terms=terms)
+    first = explainer(X).values
+    np.testing.assert_array_equal(explainer(X).values, first)

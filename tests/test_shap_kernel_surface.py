@@ -60,11 +60,16 @@ def test_shapes_of_one_row():
 
 def test_l1_reg_is_ignored_with_a_warning():
     explainer = HarmonicaExplainer(model, data=X[:3])
-    with pytest.warns(UserWarning, match="l1_reg is ignored"):
+    with pytest.warns(UserWarning, match="l1_reg is ignored") as of_values:
         found = explainer.shap_values(X, l1_reg="num_features(2)", gc_collect=True)
     np.testing.assert_array_equal(found, explainer.shap_values(X, nsamples="auto"))
-    with pytest.warns(UserWarning, match="l1_reg is ignored"):
+    with pytest.warns(UserWarning, match="default fit has no L1 penalty") as of_call:
         explainer(X, l1_reg=False)
+    assert of_values[0].filename == of_call[0].filename == __file__
+    for call in ("explain", "shap_interaction_values"):
+        with pytest.warns(UserWarning, match="l1_reg is ignored") as found:
+            getattr(explainer, call)(X[0], l1_reg=10)
+        assert found[0].filename == __file__
 
 
 def test_a_linear_model_is_exact_and_unused_features_get_zero():

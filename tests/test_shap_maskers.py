@@ -367,3 +367,42 @@ def test_pages_hold_the_input_and_saved_surrogates_do_not(tmp_path):
     policy = (Path(__file__).parents[1] / "SECURITY.md").read_text()
     secrecy = re.sub(r"\s+", " ", policy.split("**Secrecy.**")[1])
     assert "What-if pages also embed the input they show" in secrecy
+
+
+@pytest.mark.parametrize("interactions", [False, True])
+def test_main_effects_behind_a_masker_are_those_of_the_table(interactions):
+    def times_mask(mask, x):
+        return (x * mask).reshape(1, -1)
+
+    options = {"main_effects": True, "interactions": interactions}
+    found = HarmonicaExplainer(model, times_mask)(X, **options)
+    expected = HarmonicaExplainer(model, np.zeros((1, 4)))(X, **options)
+    np.testing.assert_allclose(found.main_effects, expected.main_effects, atol=1e-9)
+    assert HarmonicaExplainer(model, times_mask)(X).main_effects is None
+
+
+def test_main_effects_of_images_and_texts_are_shaped_like_their_values():
+    images = RNG.random((2, 6, 6, 3))
+    masker = shap.maskers.Image(np.zeros((6, 6, 3)))
+    explainer = HarmonicaExplainer(image_model, masker, groups=quadrants())
+    explanation = explainer(images, main_effects=True)
+    assert explanation.main_effects.shape == explanation.values.shape
+    total = explanation.main_effects[0].sum(axis=(0, 1, 2))
+    alone = explainer.surrogates[0](np.eye(4, dtype=bool))
+    expected = (alone - explainer.surrogates[0].base_value).sum(axis=0)
+    np.testing.assert_allclose(total, expected, atol=1e-9)
+    words = HarmonicaExplainer(
+        lambda texts: np.array([float(len(text)) for text in texts]),
+        shap.maskers.Text(r"\W+"),
+    )(["so good", "not so good"], main_effects=True)
+    shapes = [part.shape for part in words.main_effects]
+    assert shapes == [part.shape for part in words.values]
+
+
+def test_arguments_of_unequal_length_are_named():
+    masker = shap.maskers.Composite(
+        shap.maskers.Independent(X[:2]), shap.maskers.Fixed()
+    )
+    explainer = HarmonicaExplainer(lambda x, y: model(x), masker)
+    with pytest.raises(ValueError, match=r"hold \[6, 2\] inputs; needed as many"):
+        explainer(X, np.arange(2.0))

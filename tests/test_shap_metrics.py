@@ -133,8 +133,11 @@ def test_images_and_texts():
 
 def test_mistakes_are_named():
     explanation = kernel_explanation()
-    with pytest.raises(ValueError, match="3 explained rows for 2"):
+    with pytest.raises(ValueError, match="3 explained rows for 2 of X; pass X="):
         metrics.interpretation_error(model, BACKGROUND, explanation, X[:2])
+    surrogates = metrics.additive_surrogates(explanation)
+    with pytest.raises(ValueError, match="3 surrogates for 2 rows of X; pass X="):
+        metrics.interpretation_error(model, BACKGROUND, surrogates, X[:2])
     with pytest.raises(ValueError, match="pass the explained rows"):
         metrics.interpretation_error(model, BACKGROUND, [lambda m: m[:, 0]] * 3)
 
@@ -153,3 +156,40 @@ def test_additive_surrogates_of_values_and_cubes():
     assert found[0]([[True, True, False]])[0] == pytest.approx(2)  # of the cube
     with pytest.raises(ValueError, match="explanation of rows"):
         metrics.additive_surrogates(explanation[0, 0])
+
+
+def test_unknown_keywords_are_named():
+    surrogates = metrics.additive_surrogates(kernel_explanation())
+    with pytest.raises(TypeError, match=r"\['bogus', 'max_evals'\].*max_evaluations"):
+        metrics.games(model, BACKGROUND, X, bogus=1, max_evals=3)
+    with pytest.raises(TypeError, match="bogus"):
+        metrics.efficiency_gap(model, BACKGROUND, surrogates, X, bogus=1)
+
+
+LABELS = [0, 0, 1, 2]
+
+
+@pytest.mark.parametrize("groups", [LABELS, np.array(LABELS)])
+@pytest.mark.parametrize("interactions", [False, True])
+@pytest.mark.parametrize("columns", [False, True])
+def test_groups_of_columns(groups, interactions, columns):
+    def shaped(x):
+        return model(x)[:, None] if columns else model(x)
+
+    explainer = HarmonicaExplainer(shaped, BACKGROUND, groups=groups)
+    explanation = explainer(X, interactions=interactions)
+    values, base = explanation.values, explanation.base_values
+    said_by = shap.Explanation(values, base, X)
+    if columns and not interactions:  # SHAP's own explainers drop the output's axis
+        said_by = shap.Explanation(values[..., 0], base, X)
+    found = metrics.interpretation_error(shaped, BACKGROUND, said_by, groups=groups)
+    kept = all_masks(3).astype(float)
+    for g, error in zip(explainer.surrogates, np.ravel(found), strict=True):
+        says = kept @ g.shapley_values().reshape(3)
+        if interactions:
+            cube = g.interaction_matrix("SII").reshape(3, 3)
+            says = np.einsum("mi,mj,ij->m", kept, kept, cube)
+        truth = g(all_masks(3)).reshape(8) - np.ravel(g.base_value)
+        expected = reference.interpretation_error(truth, says)
+        assert error == pytest.approx(expected, abs=1e-9)
+        assert found.shape == ((3, 1) if columns else (3,))

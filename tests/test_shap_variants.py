@@ -54,3 +54,38 @@ def test_local_is_fitted_near_the_input():
     masks = explainer.surrogates[0].evaluated.masks
     inner = masks[masks.any(axis=1)]
     assert (~inner).sum(axis=1).max() <= 2
+
+
+@pytest.mark.parametrize(
+    ("variant", "wrong", "words"),
+    [
+        (HarmonicaLocal, {"radius": None}, "radius=None"),
+        (HarmonicaLocal, {"radius": "a"}, "radius='a'"),
+        (HarmonicaLocal, {"radius": 0}, "radius=0"),
+        (HarmonicaAnchor, {"anchors": 0}, "anchors=0"),
+        (HarmonicaAnchorConstrained, {"anchors": 1.5}, "anchors=1.5"),
+        (HarmonicaAnchorConstrained, {"consistency": -1}, "consistency=-1"),
+        (HarmonicaAnchorConstrained, {"consistency": "a"}, "consistency='a'"),
+        (LowDegree, {"alpha": 0.1}, "alpha=0.1, .* takes neither"),
+        (LowDegree, {"alpha": "foo"}, "alpha='foo'"),
+        (LowDegree, {"terms": [(99,)]}, "takes neither"),
+        *((variant, {"solver": "lasso"}, "solver='lasso'") for variant in VARIANTS),
+        *((variant, {"degree": 0}, "degree=0") for variant in VARIANTS),
+    ],
+)
+def test_wrong_settings_are_refused_before_any_model_call(variant, wrong, words):
+    calls = []
+
+    def counted(x):
+        calls.append(len(x))
+        return model(x)
+
+    with pytest.raises(ValueError, match=words):
+        variant(counted, np.zeros((1, 12)), **wrong)(X)
+    assert not calls
+
+
+def test_a_radius_larger_than_the_number_of_features_means_all():
+    explainer = HarmonicaLocal(model, np.zeros((1, 4)), radius=9)
+    explainer(X[:, :4])
+    assert explainer.surrogates[0].radius == 4

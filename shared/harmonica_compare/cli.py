@@ -20,6 +20,16 @@ SUBCOMMANDS = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Run ``harmonica``; return the exit code."""
     arguments = sys.argv[1:] if argv is None else list(argv)
+    try:
+        args = _parsed(arguments)
+    except KeyboardInterrupt:  # while what the command needs is imported
+        print("harmonica: stopped", file=sys.stderr)
+        return 130
+    code: int = args.run(args)
+    return code
+
+
+def _parsed(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="harmonica",
         description="Consistent removal-based explanations with a stated error.",
@@ -31,9 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             module = importlib.import_module(f"harmonica_compare.{name}")
             module.add_arguments(command)
             command.set_defaults(run=module.run)
-    args = parser.parse_args(arguments)
-    code: int = args.run(args)
-    return code
+    return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":

@@ -158,26 +158,30 @@ def _at_least(number: int, least: int, name: str) -> int:
     return number
 
 
-def _whole(text: str) -> list[int]:
-    """Whole numbers of a text such as ``250,1000``."""
+def _whole(parts: list[str], option: str) -> list[int]:
+    """Whole numbers of texts; the complaint names the option."""
     try:
-        return [int(part) for part in text.split(",") if part.strip()]
+        return [int(part) for part in parts]
     except ValueError:
         raise ValueError(
-            f"{text!r}: needed whole numbers separated by commas"
+            f"{option}: needed whole numbers separated by commas"
         ) from None
 
 
+def _parts(text: str) -> list[str]:
+    """Parts of a text such as ``250,1000``."""
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
 def _budgets(text: str) -> tuple[int, ...]:
-    numbers = {_at_least(number, 10, "--budget") for number in _whole(text)}
-    if not numbers:
-        raise ValueError(f"--budget {text}: needed whole numbers separated by commas")
-    return tuple(sorted(numbers))
+    option = f"--budget {text}"
+    found = _whole(_parts(text) or [text], option)
+    return tuple(sorted({_at_least(number, 10, "--budget") for number in found}))
 
 
 def _radii(text: str) -> tuple[int | None, ...]:
-    parts = [part.strip() for part in text.split(",") if part.strip()]
-    finite = _whole(",".join(part for part in parts if part != "inf"))
+    parts = _parts(text)
+    finite = _whole([part for part in parts if part != "inf"], f"--radii {text}")
     if not parts or any(r < 1 for r in finite):
         raise ValueError(f"--radii {text}: needed numbers >= 1, or inf")
     return (*sorted(set(finite)), *([None] if "inf" in parts else []))
@@ -195,8 +199,7 @@ def _methods(text: str | None) -> tuple[str, ...]:
         return tuple(name for name in known if name not in _SLOW)
     if text == "all":
         return tuple(known)
-    parts = (part.strip() for part in text.split(","))
-    names = tuple(dict.fromkeys(part for part in parts if part))
+    names = tuple(dict.fromkeys(_parts(text)))
     unknown = [name for name in names if name not in known]
     if unknown or not names:
         raise ValueError(

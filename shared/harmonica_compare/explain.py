@@ -19,9 +19,11 @@ from typing import Any
 import numpy as np
 from tqdm.auto import tqdm
 
+from harmonica_compare.case import one_line
 from harmonica_compare.masked_rows import Task, explain_rows, load_model
 from harmonica_compare.streams import Source, write_part
 from harmonica_compare.tasks import TaskError
+from harmonica_compare.workers import start_workers
 from harmonica_core import input_key
 from harmonica_core._types import Floats
 from harmonica_core.parallel import check_n_jobs, iterate_parallel
@@ -50,7 +52,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "default: one row, the mean of the data",
     )
     add("--chunk", type=int, default=1000, help="rows a file; 1000")
-    add("--degree", type=int, default=3, help="largest fitted interaction; 3")
+    add(
+        "--degree",
+        type=int,
+        default=3,
+        help="size of the largest terms; 3. From 3 on, exact with all masks",
+    )
     add("--budget", default="auto", help="masks a row; auto")
     add("--seed", type=int, default=0)
     add("--batch", type=int, default=65536, help="model rows a call; 65536")
@@ -68,8 +75,7 @@ def run(args: argparse.Namespace) -> int:
         started = time.perf_counter()
         n_rows = job.run(args.n_jobs, progress=not args.quiet)
     except (TaskError, ValueError, TypeError, OSError) as error:
-        line = " ".join(str(error).split())
-        print(f"harmonica explain: {line}", file=sys.stderr)
+        print(f"harmonica explain: {one_line(error)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("harmonica explain: stopped; --resume goes on from here", file=sys.stderr)
@@ -172,6 +178,7 @@ class Job:
             disable=not progress,
         ) as bar:
             task = self.task
+            start_workers(n_jobs)
             results = iterate_parallel(
                 lambda chunk: (chunk[0], explain_rows(task, chunk[1], chunk[0])),
                 self.missing(bar),

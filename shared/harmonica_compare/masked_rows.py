@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from harmonica_compare.case import told
 from harmonica_compare.modules import find_function, look_in
 from harmonica_compare.tasks import TaskError
 from harmonica_core import draw_masks, fit_surrogates
@@ -113,12 +114,12 @@ def explain_rows(task: Task, rows: Floats, first_row: int = 0) -> Explained:
         axis=1,
     )
     # One surrogate whose outputs are all rows' outputs: no loop over rows.
+    whole = task.degree >= 3 and len(masks) == 1 << n_features
     (together,) = fit_surrogates(
         masks,
         values.reshape(len(masks), 1, -1),
         task.degree,
-        seed=task.seed,
-        terms="auto" if len(masks) == 1 << n_features else None,
+        terms="auto" if whole else None,
         ends=True,
     )
     shape = values.shape[1:]
@@ -192,9 +193,7 @@ def _call(spec: str, inputs: Floats, size: BatchSize) -> Floats | None:
         outputs = np.asarray(load_model(spec)(inputs))
     except Exception as error:
         if not is_out_of_memory(error) or not size.halve(len(inputs)):
-            raise ModelError(
-                f"--model {spec} raised {type(error).__name__}: {error}"
-            ) from error
+            raise ModelError(f"--model {spec} raised {told(error)}") from error
     if outputs is None:
         release_memory()
         return None

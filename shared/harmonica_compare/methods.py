@@ -87,14 +87,14 @@ def captum_sampled(case: Case, f: Counted, seed: int, name: str) -> Explained:
     import torch
     from captum import attr
 
+    from harmonica_compare.training import seeded
+
     def forward(masks: Any) -> Any:
         return torch.from_numpy(f(masks.numpy())).float()
 
     base = float(f(np.zeros((1, case.n_features)))[0])
     ones = torch.ones(1, case.n_features)
-    with torch.random.fork_rng():
-        # Captum draws from the global generator; it is put back afterwards.
-        torch.set_rng_state(torch.Generator().manual_seed(seed).get_state())
+    with seeded(seed):  # Captum draws from the global generator
         scores = getattr(attr, name)(forward).attribute(
             ones,
             torch.zeros_like(ones),

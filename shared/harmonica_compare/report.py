@@ -109,11 +109,11 @@ def _table(
     best = [_best(rows, 1 + k, choice) for k, choice in enumerate(choices)]
     cells = "".join(f"<th scope='col'>{escape(h)}</th>" for h in heads)
     lines = [
-        f"<tr><th scope='col'>method</th>{cells}<th scope='col'>model calls</th>"
+        f"<tr><th scope='col'>method</th>{cells}<th scope='col'>evaluations</th>"
         "<th scope='col'>own seconds</th></tr>"
     ]
     for method, row in zip(results.settings["methods"], rows, strict=True):
-        lines.append(_row(row, best, _is_ours(method), len(names) + 2))
+        lines.append(_row(row, best, tables.is_ours(method), len(names) + 2))
     return f"<div class='wide'><table>{''.join(lines)}</table></div>"
 
 
@@ -137,12 +137,6 @@ def _best(rows: list[list[str]], column: int, choice: Choice | None) -> str:
         return ""
     wanted = choice([float(value) for value in values])
     return next(value for value in values if float(value) == wanted)
-
-
-def _is_ours(method: str) -> bool:
-    from harmonica_compare.methods import METHODS
-
-    return method in METHODS and METHODS[method].ours
 
 
 def _figure(
@@ -183,7 +177,7 @@ def _radius_figure(results: Results, norm: str, budget: int) -> str:
     def draw(ax: Any) -> None:
         plots.error_by_radius(errors, ylabel=f"interpretation error {norm}", ax=ax)
 
-    return _figure(draw, f"Mean {norm} against radius, {budget} calls.", (9, 5.5))
+    return _figure(draw, f"Mean {norm} against radius, {budget} evaluations.", (9, 5.5))
 
 
 def _truthful(results: Results) -> Iterator[str]:
@@ -213,7 +207,7 @@ def _trade_off(results: Results, budget: int) -> Iterator[str]:
         return
     points = {name: [point for point, _ in line] for name, line in curves.items()}
     labels = {name: [note for _, note in line] for name, line in curves.items()}
-    others = [point for method, point in found.items() if not _is_ours(method)]
+    others = [point for method, point in found.items() if not tables.is_ours(method)]
     if others:
         points["attribution methods"] = others
     yield "<h2>Inconsistency against error</h2>"

@@ -24,6 +24,7 @@ from harmonica_compare.case import (
 from harmonica_compare.methods import METHODS, Method
 from harmonica_compare.results import Cell
 from harmonica_compare.tasks import TaskError, TaskOptions, load_task
+from harmonica_compare.workers import start_workers
 from harmonica_core import metrics, registry
 from harmonica_core._types import Floats, Masks, ValueFunction
 from harmonica_core.anchored import AnchoredSurrogate
@@ -138,6 +139,7 @@ def run_plan(plan: Plan, done: set[Key], jobs: int = 1) -> Iterator[Cell]:
             yield from run_case(plan, k, done)
         return
     whole_case = partial(_run_whole_case, plan, done, os.getpid())
+    start_workers(jobs)
     for cells in iterate_parallel(whole_case, todo, jobs):
         yield from cells
 

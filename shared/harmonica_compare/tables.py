@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from harmonica_compare.methods import METHODS
 from harmonica_compare.results import Cell, Results
 from harmonica_compare.runner import find_method
 from harmonica_core import Estimate
@@ -39,6 +40,11 @@ def label_of(method: str) -> str:
         return method
 
 
+def is_ours(method: str) -> bool:
+    """Whether a method is one of Harmonica's; what others register is not."""
+    return method in METHODS and METHODS[method].ours
+
+
 def ok_cells(results: Results, budget: int) -> dict[str, list[Cell]]:
     """``{method: cells that worked}`` at a budget."""
     found: dict[str, list[Cell]] = defaultdict(list)
@@ -62,7 +68,7 @@ def mean(cells: list[Cell], name: str) -> Estimate | None:
 
 
 def grid(results: Results, names: list[str], budget: int) -> list[list[str]]:
-    """Rows of text: method, the named numbers, calls, seconds; reasons where none."""
+    """Rows of text: method, numbers, evaluations, seconds; a reason where none."""
     by_method = ok_cells(results, budget)
     rows = []
     for method in results.settings["methods"]:
@@ -71,9 +77,11 @@ def grid(results: Results, names: list[str], budget: int) -> list[list[str]]:
             rows.append([label_of(method), reason(results, method, budget)])
             continue
         numbers = [shown(mean(cells, name)) for name in names]
-        calls = f"{np.mean([c.n_calls for c in cells]):.0f}"
+        evaluations = f"{np.mean([c.n_calls for c in cells]):.0f}"
         seconds = f"{np.mean([c.seconds for c in cells]):.3f}"
-        rows.append([_counted_label(results, method, cells), *numbers, calls, seconds])
+        rows.append(
+            [_counted_label(results, method, cells), *numbers, evaluations, seconds]
+        )
     return rows
 
 
@@ -107,9 +115,12 @@ def terminal_table(results: Results) -> str:
     """The main table: I_2 at each radius, at the main budget."""
     budget = results.settings["budgets"][-1]
     radii = radii_of(results)
-    head = ["I_2 at radius", *radii, "calls", "own s"]
+    head = ["I_2 at radius", *radii, "evaluations", "own s"]
     rows = grid(results, [f"L2@{radius}" for radius in radii], budget)
-    widths = [max(len(row[0]) for row in [head, *rows]), *[9] * (len(head) - 1)]
+    widths = [
+        max(len(row[0]) for row in [head, *rows]),
+        *[max(9, len(name)) for name in head[1:]],
+    ]
     lines = [_line(head, widths), "-" * (sum(widths) + 2 * len(widths) - 2)]
     lines += [_line(row, widths) for row in rows]
     return "\n".join(lines)
@@ -125,7 +136,7 @@ def _line(row: list[str], widths: list[int]) -> str:
 def best_against_gradients(results: Results) -> str | None:
     """The paper's headline: best Harmonica variant against Integrated Gradients."""
     by_method = ok_cells(results, results.settings["budgets"][-1])
-    ours = [m for m in by_method if getattr(_known(m), "ours", False)]
+    ours = [method for method in by_method if is_ours(method)]
     if "ig" not in by_method or not ours:
         return None
     cases = {cell.case for cell in by_method["ig"]}
@@ -147,19 +158,12 @@ def best_against_gradients(results: Results) -> str | None:
     )
 
 
-def _known(method: str) -> object:
-    try:
-        return find_method(method)
-    except KeyError:
-        return None
-
-
 def write_csv(results: Results, path: Path) -> None:
     """One row per cell and number, for a spreadsheet."""
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(
-            "case method budget seed status calls seconds number value "
+            "case method budget seed status evaluations seconds number value "
             "standard_error".split()
         )
         for cell in results.cells:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from harmonica_core import basis
 from harmonica_core._types import Floats, Masks, Table
-from harmonica_core.alpha import N_FOLDS
+from harmonica_core.folds import N_FOLDS
 from harmonica_core.interpolant import Interpolant, fit_interpolant
 from harmonica_core.kernel import ALL
 from harmonica_core.lasso import SparseFit, fit_sparse

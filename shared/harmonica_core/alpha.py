@@ -29,7 +29,6 @@ from harmonica_core.path import (
 )
 
 __all__ = [
-    "N_FOLDS",
     "Choice",
     "choose",
     "closed_form_holds",

@@ -11,8 +11,7 @@ import numpy as np
 from harmonica_core import basis
 from harmonica_core import masks as draw
 from harmonica_core._types import Floats, Masks, Table, Values
-from harmonica_core.alpha import N_FOLDS
-from harmonica_core.anchored import AnchoredSurrogate, nearest_anchor
+from harmonica_core.anchored import AnchoredSurrogate, common_terms, nearest_anchor
 from harmonica_core.constrained import fit_cells
 from harmonica_core.ends import through_ends
 from harmonica_core.error import CAUTION, stated_error
@@ -26,6 +25,7 @@ from harmonica_core.estimators import (
 )
 from harmonica_core.evaluate import Evaluated, check_values
 from harmonica_core.fit import fit_values
+from harmonica_core.folds import N_FOLDS
 from harmonica_core.lasso import fit_sparse
 from harmonica_core.scaling import scale_of
 from harmonica_core.settings import check_alpha, check_degree
@@ -42,15 +42,18 @@ def fit_anchored(
     anchors: Masks,
     degree: int = 3,
     alpha: float | Literal["auto"] = "auto",
-    seed: int | np.random.Generator | None = 0,
     *,
     terms: Terms = None,
     ends: bool = False,
     n_uniform: int | None = None,
 ) -> AnchoredSurrogate:
-    """Fit one LASSO per anchor to the masks nearest to it.
+    """Fit one polynomial per anchor to the masks nearest to it.
 
-    An anchor that received fewer than 12 masks takes the polynomial of all masks.
+    With a given ``alpha``, the published LASSO of each anchor's masks alone. With
+    "auto", each anchor takes what predicts its held-out masks best: that, the LASSO of
+    all uniform masks, or the latter plus a LASSO of what it leaves in the cell. So
+    anchors cost little where one polynomial would do. An anchor that received fewer
+    than 12 masks takes the polynomial of all uniform masks.
 
     Parameters
     ----------
@@ -58,7 +61,7 @@ def fit_anchored(
     values : float64 (m,) or (m, n_outputs)
     anchors : bool (k, n_features)
         The first one is the input: everything kept.
-    degree, alpha, seed, terms
+    degree, alpha, terms
         As in `harmonica_core.fit_surrogate`.
     ends : bool
         Make g pass through f(all kept) and f(all removed), and the input's own
@@ -70,21 +73,27 @@ def fit_anchored(
     readable = ReadableSet.of(terms, sample.n_features, check_degree(degree))
     strength = check_alpha(alpha)
 
-    def fit(rows: np.ndarray) -> Fit:
-        inputs = sample.masks[rows], sample.columns[rows]
-        return fit_values(*inputs, readable, strength, None)
+    def fit(masks: Masks, columns: Floats) -> _Candidate:
+        found = fit_values(masks, columns, readable, strength, None)
+        return _Candidate.of(found, masks)
 
-    small = [len(rows) < FEWEST_MASKS for rows in sample.cells]
-    everything = fit(np.arange(len(sample.masks))) if any(small) else None
+    small = any(len(rows) < FEWEST_MASKS for rows in sample.cells)
+    compares = strength is None and len(sample.cells) > 1
+    shared = None
+    if small or compares:
+        uniform = slice(sample.n_uniform)
+        shared = fit(sample.masks[uniform], sample.columns[uniform]).on(sample.masks)
     pieces, held_out = [], np.zeros_like(sample.columns)
     for rows in sample.cells:
-        if everything is not None and len(rows) < FEWEST_MASKS:
-            found, seen = everything, rows
-        else:
-            found, seen = fit(rows), np.arange(len(rows))
-        if found.held_out is not None:
-            held_out[rows] = found.held_out[seen]
-        pieces.append(_Piece(found.table, found.coef, found.alpha))
+        own = sample.masks[rows], sample.columns[rows]
+        candidates = [] if shared is None else [shared.only(rows)]
+        if len(rows) >= FEWEST_MASKS and shared is not None and compares:
+            left = fit(own[0], own[1] - shared.expected[rows])
+            candidates += [fit(*own), candidates[0].plus(left)]
+        elif len(rows) >= FEWEST_MASKS:
+            candidates = [fit(*own)]
+        piece, held_out[rows] = _best(candidates, own[1] / sample.unit, sample.unit)
+        pieces.append(piece)
     return _assemble(sample, pieces, held_out, readable.max_degree, ends)
 
 
@@ -94,7 +103,6 @@ def fit_constrained(
     anchors: Masks,
     degree: int = 3,
     alpha: float | Literal["auto"] = "auto",
-    seed: int | np.random.Generator | None = 0,
     *,
     consistency: float | Literal["auto"] = "auto",
     terms: Terms = None,
@@ -104,14 +112,13 @@ def fit_constrained(
     """Fit all anchors at once, pulled towards their mean with ``consistency``.
 
     See `harmonica_core.constrained` for the objective; ``l1 = 2 alpha`` and
-    ``l2 = consistency``. ``seed`` has no effect here. Other parameters as in
-    `fit_anchored`.
+    ``l2 = consistency``. Other parameters as in `fit_anchored`.
     """
     sample = _Sample.of(masks, values, anchors, n_uniform)
     readable = ReadableSet.of(terms, sample.n_features, check_degree(degree))
     if readable.grows:
         raise ValueError('terms="auto" is not offered for anchors that share a pull')
-    check_consistency(consistency)
+    l2 = check_consistency(consistency)
     few = len(sample.masks) < FEWEST_MASKS
     if few and draw.rows_of_all(sample.masks) is None:  # a constant, for all anchors
         return fit_anchored(
@@ -122,7 +129,6 @@ def fit_constrained(
         )
     table = readable.table()[1:]
     strength = check_alpha(alpha)
-    l2 = check_consistency(consistency)
     n_outputs = sample.columns.shape[1]
     l1 = (
         np.full(n_outputs, 2 * strength)
@@ -211,6 +217,60 @@ class _Piece:
     table: Table
     coef: Floats
     alpha: Floats
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A polynomial for a cell, and what it expects of masks that it has not seen.
+
+    ``expected (m, K)`` are held-out predictions; the fitted ones where all masks are
+    known, and nothing is left to predict.
+    """
+
+    surrogate: Surrogate
+    alpha: Floats
+    expected: Floats
+
+    @classmethod
+    def of(cls, fit: Fit, masks: Masks) -> _Candidate:
+        expected = fit.held_out
+        if expected is None:
+            expected = basis.predict(masks, fit.table, fit.coef)
+        return cls(Surrogate(masks.shape[1], fit.table, fit.coef), fit.alpha, expected)
+
+    def on(self, masks: Masks) -> _Candidate:
+        """Expect something of all masks, the first of which it was fitted to."""
+        others = masks[len(self.expected) :]
+        predicted = self.surrogate(others).reshape(len(others), self.expected.shape[1])
+        return replace(self, expected=np.concatenate([self.expected, predicted]))
+
+    def only(self, rows: np.ndarray) -> _Candidate:
+        return replace(self, expected=self.expected[rows])
+
+    def plus(self, other: _Candidate) -> _Candidate:
+        table, coef = common_terms([self.surrogate, other.surrogate])
+        both = Surrogate(self.surrogate.n_features, table, coef.sum(axis=0))
+        return _Candidate(both, other.alpha, self.expected + other.expected)
+
+
+def _best(
+    candidates: list[_Candidate], scaled: Floats, unit: Floats
+) -> tuple[_Piece, Floats]:
+    """Of each output the candidate with the least held-out error, and what it expects.
+
+    ``scaled (m, K)`` are the values of the cell's masks in units.
+    """
+    if len(candidates) == 1:
+        (only,) = candidates
+        piece = _Piece(only.surrogate.table, only.surrogate.coef_columns, only.alpha)
+        return piece, only.expected
+    errors = [((scaled - c.expected / unit) ** 2).sum(axis=0) for c in candidates]
+    best = np.argmin(errors, axis=0)
+    outputs = np.arange(len(best))
+    table, coef = common_terms([one.surrogate for one in candidates])
+    alpha = np.stack([one.alpha for one in candidates])[best, outputs]
+    expected = np.stack([one.expected for one in candidates])[best, :, outputs].T
+    return _Piece(table, coef[best, :, outputs].T, alpha), expected
 
 
 def _cell_strengths(sample: _Sample, table: Table) -> Floats:

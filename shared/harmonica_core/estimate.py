@@ -50,6 +50,10 @@ class Estimate:
         return np.array(self.value, dtype=dtype)
 
     def __repr__(self) -> str:
+        if np.ndim(self.value) and self.exact:
+            return (
+                "[" + ", ".join(f"{v:.3g}" for v in np.ravel(self.value)) + "] (exact)"
+            )
         if np.ndim(self.value):
             pairs = zip(
                 np.ravel(self.value), np.ravel(self.standard_error), strict=True

@@ -31,7 +31,7 @@ class ReadableSet:
     Attributes
     ----------
     n_features, degree : int
-    extra : int32 (n_terms, width), optional
+    given : int32 (n_terms, width), optional
         The terms themselves, when they are not the ball of ``degree``.
     grows : bool
         Whether higher-order terms may join when the samples support them.
@@ -39,7 +39,7 @@ class ReadableSet:
 
     n_features: int
     degree: int
-    extra: Table | None = None
+    given: Table | None = None
     grows: bool = False
 
     @classmethod
@@ -60,15 +60,15 @@ class ReadableSet:
     @property
     def max_degree(self) -> int:
         """Size of the largest candidate term."""
-        if self.extra is None:
+        if self.given is None:
             return self.degree
-        return int(basis.term_sizes(self.extra).max(initial=0))
+        return int(basis.term_sizes(self.given).max(initial=0))
 
     def table(self) -> Table:
         """All terms of C (without what may join), the empty term first."""
-        if self.extra is None:
+        if self.given is None:
             return basis.terms_up_to(self.n_features, self.degree)
-        return with_empty_term(self.extra)
+        return with_empty_term(self.given)
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ def fit_sampled(
     if readable.grows and alpha is None and radius is None:
         found = fit_adaptive(masks, standard, readable.degree, weights=weights)
     else:
-        terms = readable.degree if readable.extra is None else readable.extra
+        terms = readable.degree if readable.given is None else readable.given
         strength = "auto" if alpha is None else alpha
         found = fit_sparse(masks, standard, terms, strength, weights=weights)
     table = with_empty_term(found.table)

@@ -49,7 +49,8 @@ Alpha = float | Literal["auto"]
 Seed = int | np.random.Generator | None
 
 # The neighbourhood of the paper's experiments.
-_NEAR = 4
+_RADIUS = 4
+_EVALUATION = {"batch_size", "progress", "known", "cache", "cache_key"}
 
 
 def harmonica(
@@ -87,7 +88,7 @@ def harmonica_local(
     alpha: Alpha = "auto",
     seed: Seed = 0,
     *,
-    radius: int = 4,
+    radius: int = _RADIUS,
     **options: Any,
 ) -> Surrogate:
     """Harmonica-local: the same from masks with 1 to ``radius`` features removed.
@@ -110,8 +111,6 @@ def harmonica_local(
     (2, 36)
     """
     n_features = check_feature_count(n_features)
-    if isinstance(radius, (int, np.integer)) and radius > n_features:
-        radius = n_features
     options = {"terms": None, **options}
     return fit_surrogate(
         value_function,
@@ -120,7 +119,7 @@ def harmonica_local(
         budget,
         alpha,
         seed,
-        radius=int(draw.check_radius(radius, n_features) or n_features),
+        radius=draw.clip_radius(radius, n_features),
         **options,
     )
 
@@ -137,11 +136,14 @@ def harmonica_anchor(
     ends: bool = False,
     **options: Any,
 ) -> AnchoredSurrogate:
-    """Harmonica-anchor: one LASSO for the masks nearest to each of k anchors.
+    """Harmonica-anchor: one polynomial for the masks nearest to each of k anchors.
 
     As in the paper's experiments, T uniform masks and T/k masks with at most 4
     features removed are evaluated, here within ``budget``: ``T + T/k <= budget``. With
-    one anchor there are no extra masks, and the result is Harmonica's.
+    one anchor there are no extra masks, and the result is Harmonica's. With
+    ``alpha="auto"`` an anchor may also keep the polynomial of all masks, with or
+    without a correction of its own, where that predicts held-out masks better than the
+    published LASSO of its own masks alone (see `anchored_fit`).
 
     Parameters
     ----------
@@ -275,12 +277,12 @@ def anchor_masks(
     Uniform masks come first; the others are near the input and none occurs twice.
     """
     n_uniform = budget * n_anchors // (n_anchors + 1)
-    if n_anchors == 1 or (n_features <= 30 and 1 << n_features <= budget):
+    if n_anchors == 1 or draw.covers(n_features, budget):
         n_uniform = budget
     uniform = draw_masks(n_features, max(n_uniform, 2), rng)
     if n_uniform == budget:
         return uniform, len(uniform)
-    radius = min(_NEAR, n_features)
+    radius = min(_RADIUS, n_features)
     near = draw.ball_masks(n_features, radius, budget - len(uniform), rng)
     seen = {mask.tobytes() for mask in uniform}
     new = [mask.tobytes() not in seen for mask in near]
@@ -302,14 +304,14 @@ def _anchored(
     """Draw, evaluate, give each mask to its anchor, fit."""
     check_value_function(value_function)
     n_features = check_feature_count(n_features)
-    n_anchors = min(check_anchors(anchors), 1 << min(n_features, 30))
+    n_anchors = count_anchors(anchors, n_features)
     rng = np.random.default_rng(seed)
     n_masks = check_budget(budget, n_features)
     feature_names = check_names(feature_names, n_features, "feature_names")
     masks, n_uniform = anchor_masks(n_features, n_masks, n_anchors, rng)
     chosen = draw_anchors(n_features, n_anchors, rng)
     values = _evaluate(value_function, masks, **options)
-    found = fitter(masks, values, chosen, seed=rng, n_uniform=n_uniform)
+    found = fitter(masks, values, chosen, n_uniform=n_uniform)
     return found.with_names(feature_names, output_names)
 
 
@@ -322,6 +324,12 @@ def _evaluate(
     timeout: float | None = None,
     **options: Any,
 ) -> Values:
+    unknown = sorted(set(options) - _EVALUATION)
+    if unknown:
+        raise TypeError(
+            f"unknown arguments {unknown}; needed some of {sorted(_EVALUATION)}, "
+            "retries, rate_limit, timeout, feature_names or output_names"
+        )
     policy = CallPolicy(retries, rate_limit=rate_limit, timeout=timeout)
     return evaluate(value_function, masks, policy=policy, **options)
 
@@ -333,6 +341,11 @@ def check_anchors(anchors: object) -> int:
     if anchors < 1:
         raise ValueError(f"anchors={anchors}; needed at least 1, the input itself")
     return int(anchors)
+
+
+def count_anchors(anchors: object, n_features: int) -> int:
+    """Return the number of anchors: no more than there are masks."""
+    return min(check_anchors(anchors), 1 << min(n_features, 30))
 
 
 def _checked_draw(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
@@ -28,7 +29,7 @@ from harmonica_core.evaluate import Evaluated, check_value_function, check_value
 from harmonica_core.evaluate import evaluate as evaluate_masks
 from harmonica_core.plan import check_tolerance, evaluate_plan, fit_in_rounds
 from harmonica_core.resilience import BatchSize, CallPolicy
-from harmonica_core.scaling import fit_scaled
+from harmonica_core.scaling import fit_scaled, unit_of
 from harmonica_core.settings import (
     check_alpha,
     check_budget,
@@ -86,7 +87,8 @@ def fit_surrogate(
         memory runs out; a `BatchSize` object carries that on to the next fit.
     terms : "auto", iterable of tuples, or None
         "auto": all terms up to ``degree`` plus the higher-order terms that the samples
-        support (for up to 64 features and 4,200 masks; it costs seconds, and is worth
+        support (with ``alpha="auto"``, no ``radius``, 64 features and 4,200 masks at
+        most; it costs seconds, and is worth
         them wherever the model costs more). None: all terms up to ``degree`` and no
         other, which costs milliseconds. Tuples: exactly these terms (the empty term is
         always there).
@@ -143,6 +145,7 @@ def fit_surrogate(
     tolerance = check_tolerance(tolerance)
     policy = CallPolicy(retries, rate_limit=rate_limit, timeout=timeout)
     masks = draw_masks(n_features, n_masks, rng, radius=radius, near=share, ends=ends)
+    n_planned = len(masks)
     evaluate = partial(
         evaluate_masks,
         value_function,
@@ -175,6 +178,12 @@ def fit_surrogate(
     else:
         masks, values, stopped = evaluate_plan(evaluate, masks, rng)
         surrogate = replace(fit(masks, values), stopped="timeout" if stopped else None)
+    if surrogate.stopped == "timeout":
+        warnings.warn(
+            f"stopped by the timeout after {surrogate.n_evaluations} of {n_planned} "
+            "evaluations; the surrogate is fitted to those",
+            stacklevel=2,
+        )
     return surrogate.with_names(feature_names, output_names)
 
 
@@ -199,6 +208,7 @@ def fit_surrogates(
     values : float64 (n_masks, n_functions) or (n_masks, n_functions, n_outputs)
     degree, alpha, terms, radius, near, ends
         As in `fit_surrogate`; ``radius`` and ``near`` say how the masks were drawn.
+        ``near`` is 0 and ``terms`` is None unless given.
     seed : int, Generator or None
         Not used: a fit to given masks is deterministic.
 
@@ -216,6 +226,7 @@ def fit_surrogates(
     """
     masks = draw.check_masks(masks, np.shape(masks)[-1] if np.ndim(masks) else 0)
     values = _check_functions(values, masks)
+    terms = check_settings(masks.shape[1], degree, alpha, terms)
     return _fit_all(
         masks,
         values.reshape(*values.shape[:2], -1),
@@ -223,7 +234,7 @@ def fit_surrogates(
         alpha=alpha,
         terms=terms,
         radius=radius,
-        near=draw.check_near(near),
+        near=near_share(near, terms, radius),
         ends=ends,
         one_output=values.ndim == 2,
     )
@@ -338,7 +349,13 @@ def _through_evaluated_ends(
         known = masks[inside], values[inside], fitted[inside], held_out[inside]
         error = held_out_error(*known, radius)
         return replace(fit, table=table, coef=coef, error=error, held_out=held_out)
-    # The change lies in V_C and f - g is orthogonal to V_C, so energies add up.
+    if fit.error.exact:
+        gap = values - basis.predict(masks, table, coef)
+        unit = unit_of(np.abs(gap).max(axis=0))
+        value = unit * np.sqrt(((gap / unit) ** 2).mean(axis=0))
+        exact = replace(fit.error, value=value)
+        return replace(fit, table=table, coef=coef, error=exact)
+    # The change lies in V_C, to which f - g is about orthogonal: energies add up.
     added = coef - np.pad(fit.coef, ((0, len(coef) - len(fit.coef)), (0, 0)))
     value = np.hypot(fit.error.value, np.hypot.reduce(added, axis=0))
     return replace(fit, table=table, coef=coef, error=replace(fit.error, value=value))

@@ -46,7 +46,7 @@ class Part:
         """One regression for each fold, on the other rows."""
         if self._every is not None:
             gone = [Moments.of(one.design.columns(), one) for one in self._taken]
-            rest = [self._every.plus(one, -1) for one in gone]
+            rest = [self._every.minus(one) for one in gone]
             return [Regression(one, self.rows, dense=True) for one in rest]
         number = np.arange(len(self.rows.weights))
         rest_rows = [np.setdiff1d(number, fold) for fold in self.folds]

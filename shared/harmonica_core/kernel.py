@@ -112,12 +112,10 @@ class Workspace:
         for j, w in enumerate(rates):
             near, far, total = self.even[j], self.other, w.sum() / 2
             np.matmul(self.signs * (w / 2), self.signs.T, out=near)
-            if not self.paired:
-                near -= total
-                np.exp(near, out=near)
-                continue
             near -= total
             np.exp(near, out=near)
+            if not self.paired:
+                continue
             # k(x, x') k(x, -x') is the same for all x'; dividing is faster than exp.
             np.divide(np.exp(-2 * total), near, out=far)
             near *= 0.5

@@ -20,6 +20,7 @@ from harmonica_core import basis
 from harmonica_core._types import Floats, Masks, Table
 from harmonica_core.correlations import Index, ParityDesign
 from harmonica_core.folds import N_FOLDS, Part
+from harmonica_core.masks import are_paired_alike
 from harmonica_core.regression import Regression, Rows
 
 _DENSE_TERMS = 1200
@@ -174,7 +175,7 @@ class Split:
         """Split by parity where the masks come in complementary pairs."""
         weights = np.ones(len(masks)) if weights is None else weights
         weights = weights / weights.mean()
-        paired = _are_paired(masks, weights)
+        paired = are_paired_alike(masks, weights)
         rows = slice(None, None, 2) if paired else slice(None)
         members: tuple[Index, ...] = (np.arange(len(table)),)
         if paired:
@@ -196,8 +197,8 @@ class Split:
             kept, removed = values[0::2], values[1::2]
             targets = [(kept + removed) / 2, (kept - removed) / 2]
         return [
-            Rows(design, target, self.weights, center, self.uniform)
-            for design, target, center in zip(
+            Rows(design, target, self.weights, centred, self.uniform)
+            for design, target, centred in zip(
                 self.designs, targets, (True, False), strict=False
             )
         ]
@@ -224,13 +225,6 @@ def _look_uniform(masks: Masks, paired: bool) -> bool:
     means = np.asarray(signs.T @ signs, dtype=np.float64) / n_rows
     square = np.square(means).sum() - width
     return bool(square * n_rows <= _UNIFORM * width * (width - 1))
-
-
-def _are_paired(masks: Masks, weights: Floats) -> bool:
-    if len(masks) % 2 or not len(masks):
-        return False
-    complementary = bool((masks[0::2] != masks[1::2]).all())
-    return complementary and bool((weights[0::2] == weights[1::2]).all())
 
 
 @dataclass(frozen=True)

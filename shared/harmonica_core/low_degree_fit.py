@@ -81,7 +81,7 @@ def _left_out_centred(
     around = _left_out(masks, values - middle, table, fitted - middle)
     constant = _left_out(masks, np.ones((len(masks), 1)), table, leaked)
     gone = _left_out(masks, values - middle, table[:1], np.zeros_like(fitted))
-    return np.asarray(np.asarray(middle + around - gone * (constant - 1)))
+    return np.asarray(middle + around - gone * (constant - 1))
 
 
 def _left_out(masks: Masks, values: Floats, table: Table, predicted: Floats) -> Floats:

@@ -110,6 +110,12 @@ def are_paired(masks: Masks) -> bool:
     return len(masks) % 2 == 0 and bool((masks[0::2] != masks[1::2]).all())
 
 
+def are_paired_alike(masks: Masks, weights: Floats) -> bool:
+    """Whether masks come in complementary pairs, both of one weight."""
+    alike = len(masks) > 0 and are_paired(masks)
+    return alike and bool((weights[0::2] == weights[1::2]).all())
+
+
 def rows_of_all(masks: Masks) -> NDArray[np.int64] | None:
     """Row ``(2**n,)`` of each member of `all_masks`, or None if one is missing."""
     n_features = masks.shape[1]
@@ -261,6 +267,22 @@ def check_radius(radius: int | None, n_features: int) -> int | None:
             f"{n_features}, or None for all masks"
         )
     return int(radius)
+
+
+def clip_radius(radius: object, n_features: int) -> int:
+    """Return a whole radius >= 1; more than ``n_features`` means all of them."""
+    whole = isinstance(radius, (int, np.integer)) and not isinstance(radius, bool)
+    size = int(radius) if whole else 0  # type: ignore[call-overload]
+    if size < 1:
+        raise ValueError(
+            f"radius={radius!r}; needed a whole number of removed features, >= 1"
+        )
+    return min(size, n_features)
+
+
+def covers(n_features: int, budget: int) -> bool:
+    """Whether a budget is enough for all masks."""
+    return n_features <= 30 and 1 << n_features <= budget
 
 
 def ball_size(n_features: int, radius: int, fewest: int = 1) -> int:

@@ -1,6 +1,6 @@
 """The path of strengths, and a closed form of the cross-validated error on it.
 
-For least squares on k of R rows' terms chosen beforehand, leaving out a fifth of the
+For least squares of R rows on k terms chosen beforehand, leaving out a fifth of the
 rows costs, on uniform masks, where all rows have nearly the same leverage,
 
     mean square residual / ((1 - d) (1 - d / 0.8)),   d = k / R.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -52,7 +51,6 @@ def evaluate_plan(
         kept = _whole_pairs(stop.rows, planned)
         if len(kept) < FEWEST_MASKS:
             raise
-        _warn_of_timeout(len(kept), len(masks))
         done = stop.evaluated.values[np.isin(stop.rows, kept)]
         return planned[kept], done, True
     restored = np.empty_like(values)
@@ -79,24 +77,25 @@ def fit_in_rounds(
     start = time.monotonic()
     planned = masks[_fair_order(masks, rng)]
     done, size = 0, min(_FIRST_ROUND, len(planned))
+    seen: list[Masks] = []
     values: list[Values] = []
     surrogate: Surrogate | None = None
     while True:
-        if policy.timeout is not None:
+        rest = partial(evaluate, policy=policy)
+        if policy.timeout is not None and surrogate is not None:
             left = max(policy.timeout - (time.monotonic() - start), 1e-9)
-            policy = replace(policy, timeout=left)
-            start = time.monotonic()
+            rest = partial(evaluate, policy=replace(policy, timeout=left))
         try:
-            rest = partial(evaluate, policy=policy)
-            _, new, late = evaluate_plan(rest, planned[done:size], rng)
+            # A round that was cut short has other masks than its first ones.
+            sample, new, late = evaluate_plan(rest, planned[done:size], rng)
         except EvaluationTimeout:
             if surrogate is None:
                 raise
-            _warn_of_timeout(done, len(planned))
             return replace(surrogate, stopped="timeout")
+        seen.append(sample)
         values.append(new)
         done += len(new)
-        surrogate = fit(planned[:done], np.concatenate(values))
+        surrogate = fit(np.concatenate(seen), np.concatenate(values))
         if late:
             return replace(surrogate, stopped="timeout")
         stated = surrogate.error
@@ -105,14 +104,6 @@ def fit_in_rounds(
         if done == len(planned):
             return replace(surrogate, stopped="budget")
         size = min(2 * size, len(planned))
-
-
-def _warn_of_timeout(done: int, planned: int) -> None:
-    warnings.warn(
-        f"stopped by the timeout after {done} of {planned} evaluations; the surrogate "
-        "is fitted to those",
-        stacklevel=5,
-    )
 
 
 def check_tolerance(tolerance: object) -> float | None:

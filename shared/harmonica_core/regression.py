@@ -29,7 +29,7 @@ _SLACK = 4
 # Steps and tolerance, both relative to alpha, on the way to a strength.
 _APPROACH, _LOOSE = 4, 5e-2
 # Terms are gathered at this tolerance before the exact solution.
-_NEAR = 1e-3
+_GATHERING = 1e-3
 # Terms enter at most so often; correlated columns may ask for ever more of them.
 _ROUNDS = 40
 # Targets that pay for inverting the Gram matrix once.
@@ -45,7 +45,7 @@ class Rows:
     design : ParityDesign of shape (R, p)
     targets : float64 (R, K)
     weights : float64 (R,)
-    center : bool
+    centred : bool
         Whether there is an intercept.
     uniform : bool
         Whether the masks look uniform, so that all rows have much the same leverage.
@@ -54,7 +54,7 @@ class Rows:
     design: ParityDesign
     targets: Floats
     weights: Floats
-    center: bool
+    centred: bool
     uniform: bool
 
     def take(self, keep: NDArray[Any]) -> Rows:
@@ -92,15 +92,15 @@ class Moments:
             np.einsum("tk,tk->k", targets, rows.targets),
         )
 
-    def plus(self, other: Moments, sign: int = 1) -> Moments:
-        """Add (or with ``sign=-1`` leave out) the rows of ``other``."""
+    def minus(self, other: Moments) -> Moments:
+        """Leave out the rows of ``other``."""
         return Moments(
-            self.total + sign * other.total,
-            self.x + sign * other.x,
-            self.y + sign * other.y,
-            self.xx + sign * other.xx,
-            self.xy + sign * other.xy,
-            self.yy + sign * other.yy,
+            self.total - other.total,
+            self.x - other.x,
+            self.y - other.y,
+            self.xx - other.xx,
+            self.xy - other.xy,
+            self.yy - other.yy,
         )
 
 
@@ -133,13 +133,13 @@ class Regression:
     def __init__(self, moments: Moments, rows: Rows, dense: bool) -> None:
         """``dense`` says that ``moments`` holds all terms of C."""
         self.rows = None if dense else rows
-        self.center = center = rows.center
+        self.centred = centred = rows.centred
         self.uniform = rows.uniform
         self.total = moments.total or 1.0  # no rows: nothing but zeros
-        self.column_means = moments.x / self.total if center else 0 * moments.x
-        self.mean = moments.y / self.total if center else 0 * moments.y
+        self.column_means = moments.x / self.total if centred else 0 * moments.x
+        self.mean = moments.y / self.total if centred else 0 * moments.y
         gram, self.corr = moments.xx / self.total, moments.xy / self.total
-        if center:
+        if centred:
             gram -= np.outer(self.column_means, self.column_means)
             self.corr -= np.outer(self.column_means, self.mean)
         self._set_gram(gram)
@@ -172,7 +172,7 @@ class Regression:
             return
         new = self.rows.design.columns(index)
         weighted = weigh(new, self.rows.weights)
-        means = weighted.sum(axis=1, dtype=np.float64) / self.total * self.center
+        means = weighted.sum(axis=1, dtype=np.float64) / self.total * self.centred
         self.columns = np.concatenate([self.columns, new])
         self.column_means = np.concatenate([self.column_means, means])
         cross = products(weighted, self.columns) / self.total
@@ -245,7 +245,7 @@ class Regression:
         ``rough`` allows steps in single precision.
         """
         if self.rows is not None and tol == 0:
-            self.solve(alpha, _NEAR, which)
+            self.solve(alpha, _GATHERING, which)
         self._solve_working_set(alpha, tol, which, rough)
         if self.rows is None:
             return

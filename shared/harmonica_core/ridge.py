@@ -93,6 +93,36 @@ def is_affordable(n_features: int, degree: int, n_masks: int) -> bool:
     return n_terms <= _MOST_TERMS and side <= _LARGEST_MATRIX
 
 
+def check_solver(solver: object, alpha: object, terms: object) -> None:
+    """Refuse solvers there are not, and settings that the ridge regression lacks."""
+    if solver not in ("auto", "ridge", "lasso"):
+        raise ValueError(f'solver={solver!r}; needed "auto", "ridge" or "lasso"')
+    if solver == "ridge" and not _is_plain(alpha, terms):
+        raise ValueError(
+            'solver="ridge" takes neither alpha nor terms; leave them out or use '
+            'solver="lasso"'
+        )
+
+
+def shares_ridge(
+    solver: str,
+    alpha: object,
+    terms: object,
+    n_features: int,
+    degree: int,
+    n_masks: int,
+) -> bool:
+    """Whether a plug-in's fit goes through this module rather than the LASSO."""
+    if solver != "auto":
+        return solver == "ridge"
+    plain = _is_plain(alpha, terms)
+    return plain and is_affordable(n_features, degree, n_masks)
+
+
+def _is_plain(alpha: object, terms: object) -> bool:
+    return isinstance(alpha, str) and alpha == "auto" and terms is None
+
+
 def fit_ridge(masks: Masks, values: Floats, degree: int) -> Fit:
     """Fit each column of ``values (m, K)`` on all terms up to ``degree``.
 

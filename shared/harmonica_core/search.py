@@ -69,6 +69,13 @@ class _Goal:
         return int(np.flatnonzero(progress >= progress.max() - self.tolerance)[0])
 
 
+def check_threshold(threshold: object) -> None:
+    """Refuse what is not a finite number."""
+    number = isinstance(threshold, (int, float, np.number))
+    if not number or isinstance(threshold, bool) or not np.isfinite(threshold):  # type: ignore[call-overload]
+        raise ValueError(f"threshold={threshold!r}; needed a finite number")
+
+
 def smallest_change(
     predict: Callable[[Masks], Floats],
     start: Masks,
@@ -104,8 +111,7 @@ def smallest_change(
     >>> smallest_change(both, np.ones(4, dtype=bool), 0.5).features
     (0, 1)
     """
-    if not np.isfinite(threshold):
-        raise ValueError(f"threshold={threshold}; needed a finite number")
+    check_threshold(threshold)
     before = float(predict(start[None, :])[0])
     sign = -1.0 if before >= threshold else 1.0
     goal = _Goal(predict, start, float(threshold), sign, tolerance)

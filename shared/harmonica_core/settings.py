@@ -58,23 +58,23 @@ def check_alpha(alpha: object) -> float | None:
     return float(alpha)
 
 
-def check_budget(budget: object, n_features: int) -> int:
-    """Return the number of masks to evaluate, at least 2."""
+def check_budget(budget: object, n_features: int, name: str = "budget") -> int:
+    """Return the number of masks to evaluate, at least 2; errors call it ``name``."""
     if isinstance(budget, str) and budget == "auto":
         return auto_budget(n_features)
     if isinstance(budget, bool) or not isinstance(budget, (int, np.integer)):
         raise ValueError(
-            f'budget={budget!r}; needed a whole number of evaluations or "auto"'
+            f'{name}={budget!r}; needed a whole number of evaluations or "auto"'
         )
     if budget < 2:
         raise ValueError(
-            f"budget={budget} is too small; needed at least 2 evaluations (all kept "
-            f'and all removed), better {auto_budget(n_features)} (budget="auto")'
+            f"{name}={budget} is too small; needed at least 2 evaluations (all kept "
+            f'and all removed), better {auto_budget(n_features)} ({name}="auto")'
         )
     n_masks = min(int(budget), 1 << n_features)
     if n_masks * n_features > _MOST_CELLS:
         raise ValueError(
-            f"budget={budget} masks of {n_features} features need more memory than "
+            f"{name}={budget} masks of {n_features} features need more memory than "
             f"{_MOST_CELLS >> 30} GB; needed at most {_MOST_CELLS // n_features}"
         )
     return int(budget)
@@ -102,7 +102,13 @@ def near_share(near: object, terms: Terms, radius: int | None = None) -> float:
     if isinstance(near, str) and near == "auto":
         grows = isinstance(terms, str) and terms == "auto"
         return _NEAR if grows and radius is None else 0.0
-    return draw.check_near(near)
+    share = draw.check_near(near)
+    if share and radius is not None:
+        raise ValueError(
+            f"near={near} with radius={radius}; needed one of them: a radius says "
+            "already where the masks are drawn"
+        )
+    return share
 
 
 def draw_masks(
@@ -134,9 +140,10 @@ def draw_masks(
         raise ValueError(
             f"rng={rng!r}; needed a generator, such as numpy.random.default_rng(0)"
         )
+    budget = check_budget(budget, n_features)
     radius = draw.check_radius(radius, n_features)
     if radius is None:
-        if n_features <= 30 and 1 << n_features <= budget:
+        if draw.covers(n_features, budget):
             return draw.all_masks(n_features)
         return draw.mixed_masks(n_features, budget, rng, draw.check_near(near))
     if not ends:

@@ -17,7 +17,7 @@ from harmonica_core import basis
 from harmonica_core._types import Floats, Masks
 from harmonica_core.folds import N_FOLDS
 from harmonica_core.kernel import ALL, EVEN, ODD
-from harmonica_core.masks import NEAR_RADIUS, are_paired
+from harmonica_core.masks import NEAR_RADIUS, are_paired_alike
 
 # A share this small is none: exact recovery stays sparse.
 _SMALL_SHARE = 1e-3
@@ -48,7 +48,7 @@ class PartRows:
     def of(cls, masks: Masks, weights: Floats | None) -> PartRows:
         """Split masks that come in complementary pairs."""
         weights = np.ones(len(masks)) if weights is None else weights
-        paired = are_paired(masks) and bool((weights[0::2] == weights[1::2]).all())
+        paired = are_paired_alike(masks, weights)
         step = 2 if paired else 1
         signs = basis.signs(masks[::step])[:, :-1]
         # The folds of the sparse fit, so that held-out predictions can be combined.

@@ -43,7 +43,8 @@ class Surrogate(Askable):
         Neighbourhood it was fitted on; None = all masks.
     max_degree : int
         Largest term that was a candidate in the fit, at least ``degree``: an absent
-        term up to this size is a finding, a larger one was never looked for.
+        term up to this size is a finding, a larger one was never looked for (with
+        ``terms="auto"`` it was, and counts here once one is found).
     feature_names, output_names : tuple of str, optional
     stopped : "timeout", "tolerance", "budget" or None
         Why sampling ended early, or ended at all where a tolerance was given.
@@ -223,7 +224,8 @@ class Surrogate(Askable):
         """
         if self.coef.ndim == 1:
             raise ValueError("this surrogate has one output already; call it directly")
-        if not isinstance(k, (int, np.integer)) or not 0 <= k < self.n_outputs:
+        whole = isinstance(k, (int, np.integer)) and not isinstance(k, bool)
+        if not whole or not 0 <= k < self.n_outputs:
             raise ValueError(
                 f"output {k!r}; needed a whole number from 0 to {self.n_outputs - 1}"
             )
@@ -267,9 +269,9 @@ class Surrogate(Askable):
         )
 
     def term_name(self, term: Term) -> str:
-        """Return a readable name: ``age × income``, or ``(base)`` for the intercept."""
+        """Return a readable name: ``age × income``, or ``(intercept)``."""
         if not term:
-            return "(base)"
+            return "(intercept)"
         return " × ".join(self.feature_name(i) for i in term)
 
     def feature_name(self, i: int) -> str:

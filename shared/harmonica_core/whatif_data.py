@@ -73,8 +73,8 @@ def collect(
     """Return everything the page needs; the parameters are those of `what_if`."""
     if (image is None) != (segments is None):
         raise ValueError("got only one of image and segments; needed both or neither")
-    if threshold is not None and not np.isfinite(threshold):
-        raise ValueError(f"threshold={threshold}; needed a finite number")
+    if threshold is not None:
+        search.check_threshold(threshold)
     one = one_output(surrogate, output)
     n = one.n_features
     words = None if tokens is None else token_pairs(tokens, n)

@@ -18,7 +18,7 @@ from harmonica_compare.tasks import TaskError, TaskOptions, need_data
 from harmonica_core._types import Floats, Masks
 
 _SIDE = 224
-# On a CPU a picture takes longer in larger batches (1.4 times in one of 32).
+# On a CPU a picture takes longer in larger batches.
 _BATCH = 8
 _ENDINGS = {".jpg", ".jpeg", ".png", ".bmp", ".webp"}
 
@@ -49,7 +49,7 @@ def _network() -> Any:
         network = EfficientNet.from_pretrained(
             "efficientnet-lite0", weights_path=str(path)
         )
-    # A CPU's convolutions are a sixth faster on channels-last weights.
+    # A CPU's convolutions are faster on channels-last weights.
     return network.eval().to(memory_format=torch.channels_last)
 
 

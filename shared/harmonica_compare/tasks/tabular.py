@@ -55,7 +55,7 @@ def load(options: TaskOptions) -> list[Case]:
     n_test = max(1, min(len(order) // 5, 1000))
     test, train = order[:n_test], order[n_test:]
     if len(train) < 10:
-        raise TaskError(f"{len(order)} usable rows; needed at least 13 to train on")
+        raise TaskError(f"{len(order)} usable rows; needed at least 12 to train on")
     baseline = _baseline(table, train)
     rows = table.features[test[: options.n_cases]]
     cases = []

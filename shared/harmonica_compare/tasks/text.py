@@ -21,8 +21,9 @@ from harmonica_compare.tasks.frames import read_frame
 from harmonica_core._types import Floats, Masks
 
 Labelled = tuple[list[str], list[int]]
-# Longer texts than these are refused as features, not cut silently.
+# A text of more sentences is skipped, not cut.
 _MOST_SENTENCES = 64
+# With sentences as features, longer training texts are cut to so many words.
 _MOST_TRAINING_WORDS = 400
 
 

@@ -1,14 +1,16 @@
 """Consistency metrics: how well any explanation g fits a function f of masks.
 
-Every metric takes ``(f, g, n_features)``:
+Most metrics take ``(f, g, n_features)``:
 
 - f is a value function, the array of its values on all masks, or an `EvaluationSet`
   (f evaluated once, for any number of methods and radii);
 - g is a `Surrogate`, any callable on masks (attribution scores become one through
   `harmonica_core.additive`), or an array;
 
-and returns an `Estimate`: value, standard error, number of evaluations, and whether it
-is exact. Metrics are exact when the masks in question number at most
+and return an `Estimate`: value, standard error, number of evaluations, and whether it
+is exact. `insertion_deletion` needs f itself and returns `Curves`, `profile` a
+`Profile`, `inconsistency` three Estimates; `spectrum_distance` compares two
+explanations. Metrics are exact when the masks in question number at most
 ``max_evaluations`` and sampled beyond (see `Sampling`). Several outputs give arrays.
 
 A neighbourhood of radius r holds all masks with 1 to r features removed, each equally

@@ -83,7 +83,7 @@ class Part:
 
 @dataclass(frozen=True)
 class EvaluationSet:
-    """Masks with the values of f on them; stands in for f in every metric.
+    """Masks with the values of f on them; stands in for f in nearly every metric.
 
     Attributes
     ----------

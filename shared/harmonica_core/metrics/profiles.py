@@ -129,6 +129,11 @@ def profile(
     norms = tuple(ps)
     for p in norms:
         check_norm(p)
+    if not isinstance(methods, Mapping):
+        raise TypeError(
+            f"methods is {type(methods).__name__}; needed {{name: surrogate, callable "
+            "or array}"
+        )
     known = evaluations_of(f, n_features, radii, sampling)
     residuals = {
         name: known.columns() - known.predictions(g, name)

@@ -155,7 +155,7 @@ const label = (i) => (data.given ? `${data.names[i]} ${data.given[i]}` : data.na
 /* Terms */
 
 let shownPiece = null;
-let rows = []; // { node, bar, adds, row } of the terms on show
+let rows = []; // { node, fill, adds, row, term } of the terms on show
 let lastChanged = [];
 
 function buildTerms(piece) {
@@ -165,12 +165,12 @@ function buildTerms(piece) {
     .sort((a, b) => Math.abs(piece.coef[b]) - Math.abs(piece.coef[a]) || a - b)
     .slice(0, SHOWN_TERMS);
   rows = largest.map((row) => termRow(piece.terms[row], row));
-  const base = piece.terms.findIndex((term) => !term.length);
-  const others = piece.terms.length - largest.length - (base < 0 ? 0 : 1);
+  const intercept = piece.terms.findIndex((term) => !term.length);
+  const others = piece.terms.length - largest.length - (intercept < 0 ? 0 : 1);
   if (others > 0) {
     rows.push(termRow([], null, `${others.toLocaleString("en")} smaller terms`));
   }
-  if (base >= 0) rows.push(termRow([], base, "Base"));
+  if (intercept >= 0) rows.push(termRow([], intercept, "Intercept"));
   byId("terms").replaceChildren(...rows.map(({ node }) => node));
   rows.widest = Math.max(...largest.map((row) => Math.abs(piece.coef[row])), 1e-300);
   shownPiece = piece;

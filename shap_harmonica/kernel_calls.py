@@ -1,0 +1,118 @@
+"""KernelExplainer's methods, for code that calls those instead of the explainer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+
+from shap_harmonica.reading import is_one_row, warn_about_l1
+
+
+class KernelCalls:
+    """What `shap.KernelExplainer` offers beside the call; each method is one call.
+
+    The explainer brings the call itself, ``surrogates`` and ``output_names``.
+    """
+
+    __call__: Callable[..., Any]
+    surrogates: list[Any]
+    output_names: Any
+
+    def shap_values(
+        self,
+        X: Any,
+        nsamples: int | Literal["auto"] | None = None,
+        l1_reg: Any = None,
+        silent: bool = False,
+        gc_collect: bool = False,
+        **kwargs: Any,
+    ) -> np.ndarray:
+        """KernelExplainer's call: ``(n_rows, n[, n_outputs])``; one row for a 1-D X.
+
+        Parameters
+        ----------
+        X : array, DataFrame, Series or sparse matrix
+        nsamples : int or "auto"
+            Masks per row, the call's ``max_evals``.
+        l1_reg : ignored with a warning
+            The default fit has no L1 penalty; ``alpha`` of the explainer sets one.
+        silent, gc_collect : bool
+            ``gc_collect`` is not needed and ignored.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from shap_harmonica import HarmonicaExplainer
+        >>> f = lambda X: X[:, 0] * X[:, 1] + X[:, 2]
+        >>> explainer = HarmonicaExplainer(f, np.zeros((1, 3)))
+        >>> explainer.shap_values(np.array([[2.0, 3.0, 1.0]]), nsamples=100)
+        array([[3., 3., 1.]])
+        """
+        warn_about_l1({"l1_reg": l1_reg})
+        values = self(X, max_evals=nsamples, silent=silent, **kwargs).values
+        return np.asarray(values[0] if is_one_row(X) else values)
+
+    def shap_interaction_values(
+        self,
+        X: Any,
+        nsamples: int | Literal["auto"] | None = None,
+        silent: bool = False,
+        **kwargs: Any,
+    ) -> np.ndarray:
+        """Interaction cube ``(n_rows, n, n[, n_outputs])`` in SHAP's half-split.
+
+        Entry (i, j) and entry (j, i) hold half of the pair's Shapley interaction index
+        each (TreeExplainer's convention; see ``interaction_index``), the diagonal what
+        is left: rows sum to the SHAP values, everything to f(x) - base. It costs no
+        model call more than `shap_values`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from shap_harmonica import HarmonicaExplainer
+        >>> f = lambda X: X[:, 0] * X[:, 1] + X[:, 2]
+        >>> explainer = HarmonicaExplainer(f, np.zeros((1, 3)))
+        >>> explainer.shap_interaction_values(np.array([[2.0, 3.0, 1.0]])).tolist()
+        [[[0.0, 3.0, 0.0], [3.0, 0.0, 0.0], [0.0, 0.0, 1.0]]]
+        """
+        warn_about_l1(kwargs)
+        kwargs["interactions"] = True
+        values = self(X, max_evals=nsamples, silent=silent, **kwargs).values
+        return np.asarray(values[0] if is_one_row(X) else values)
+
+    def explain(self, incoming_instance: Any, **kwargs: Any) -> np.ndarray:
+        """KernelExplainer's values of one row: ``(n,)`` or ``(n, n_outputs)``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from shap_harmonica import HarmonicaExplainer
+        >>> f = lambda X: X[:, 0] * X[:, 1]
+        >>> HarmonicaExplainer(f, np.zeros((1, 2))).explain(np.array([2.0, 3.0]))
+        array([3., 3.])
+        """
+        warn_about_l1(kwargs)
+        values = self.shap_values(incoming_instance, **{"silent": True, **kwargs})
+        return np.asarray(values if is_one_row(incoming_instance) else values[0])
+
+    def explain_row(self, *row_args: Any, **kwargs: Any) -> dict[str, Any]:
+        """SHAP's protocol for one row, flattened over the mask's shape."""
+        known = {"max_evals", "batch_size", "outputs", "interactions"}
+        options = {k: v for k, v in kwargs.items() if k in known}
+        found = self(*([row] for row in row_args), silent=True, **options)
+        parts = found if isinstance(found, list) else [found]
+        surrogate = self.surrogates[0]
+        tail = np.shape(surrogate.base_value)
+        return {
+            "values": np.concatenate(
+                [np.reshape(part.values[0], (-1, *tail)) for part in parts]
+            ),
+            "expected_values": parts[0].base_values[0],
+            "mask_shapes": [
+                part.values[0].shape[: np.ndim(part.values[0]) - len(tail)]
+                for part in parts
+            ],
+            "output_names": self.output_names,
+        }
