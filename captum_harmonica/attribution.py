@@ -17,6 +17,7 @@ from captum_harmonica.features import FeatureMap, FeatureMask, as_tuple
 from captum_harmonica.reuse import NotComparable, content, model_state
 from captum_harmonica.value_function import Inputs, Masks, masked_forward
 from harmonica_core import Surrogate
+from harmonica_core.anchored import own_polynomial
 from harmonica_core.estimators import Terms
 from harmonica_core.fit import fit_surrogates, surrogates_of
 from harmonica_core.indices import check_index, feature_values
@@ -31,12 +32,6 @@ from harmonica_core.settings import (
 )
 
 Budget = int | Literal["auto"]
-
-
-def own_polynomial(surrogate: Any) -> Surrogate:
-    """Return the polynomial that explains the input: its own anchor's, or the only."""
-    found: Surrogate = getattr(surrogate, "own", surrogate)
-    return found
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from captum_harmonica._captum import progress
 from captum_harmonica.value_function import MaskedForward, Masks, as_rows
 from harmonica_core import Evaluated
-from harmonica_core.anchored import AnchoredSurrogate
 from harmonica_core.evaluate import evaluate
+from harmonica_core.lifting import lift
 from harmonica_core.settings import check_budget
 
 
@@ -129,10 +129,10 @@ def explain_batch(
         found: list[Any] = [None] * f.n_functions
         for group in groups:
             fitted = fit(group, check_budget(n_samples, group.n_features, "n_samples"))
-            for row, one in zip(group.rows, fitted, strict=True):
-                found[row] = on_all_features(
-                    one, group.f.columns, f.features.n_features
-                )
+            columns = np.tile(group.f.columns, (len(fitted), 1))
+            lifted = lift(fitted, columns, f.features.n_features)
+            for row, one in zip(group.rows, lifted, strict=True):
+                found[row] = one
         return found, f.joint
     finally:
         bar.close()
@@ -177,33 +177,3 @@ def _groups(
     kinds, kind_of = np.unique(present, axis=0, return_inverse=True)
     for number, kind in enumerate(kinds):
         yield np.flatnonzero(kind_of.ravel() == number), np.flatnonzero(kind)
-
-
-def on_all_features(surrogate: Any, columns: NDArray[np.int64], n_features: int) -> Any:
-    """Return a surrogate of some features as one of all; the others have no effect."""
-    if len(columns) == n_features:
-        return surrogate
-    changes: dict[str, Any] = {
-        "evaluated": _with_idle_columns(surrogate.evaluated, columns, n_features)
-    }
-    if isinstance(surrogate, AnchoredSurrogate):
-        # Anchors that agree in a column are equally far from every mask there.
-        anchors = np.ones((surrogate.n_anchors, n_features), dtype=bool)
-        anchors[:, columns] = surrogate.anchors
-        parts = [on_all_features(g, columns, n_features) for g in surrogate.surrogates]
-        changes |= {"anchors": anchors, "surrogates": tuple(parts)}
-    else:
-        table = np.append(columns, -1)[surrogate.table].astype(np.int32)
-        changes |= {"n_features": n_features, "table": table}
-    return replace(surrogate, **changes)
-
-
-def _with_idle_columns(
-    evaluated: Evaluated | None, columns: NDArray[np.int64], n_features: int
-) -> Evaluated | None:
-    """Give a feature without effect the first column: both ends stay both ends."""
-    if evaluated is None:
-        return None
-    masks = np.repeat(evaluated.masks[:, :1], n_features, axis=1)
-    masks[:, columns] = evaluated.masks
-    return Evaluated(masks, evaluated.values)

@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from captum_harmonica.attribution import own_polynomial
 from captum_harmonica.features import (
     FeatureMap,
     FeatureMask,
@@ -20,6 +19,7 @@ from captum_harmonica.features import (
 )
 from captum_harmonica.value_function import Inputs
 from harmonica_core import Surrogate, indices
+from harmonica_core.anchored import own_polynomial
 
 
 @dataclass(frozen=True)

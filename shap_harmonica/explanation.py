@@ -11,6 +11,7 @@ import shap
 
 from harmonica_core import indices
 from harmonica_core._types import Values
+from harmonica_core.anchored import own_polynomial
 from shap_harmonica.groups import spread
 from shap_harmonica.masked import MaskedRow
 from shap_harmonica.rows import Explained
@@ -20,7 +21,7 @@ def attributions(surrogate: Any, index: str) -> Values:
     """One value per feature: ``(n_features,)`` or ``(n_features, n_outputs)``."""
     if index == "SV":
         return np.asarray(surrogate.shapley_values())
-    surrogate = getattr(surrogate, "own", surrogate)
+    surrogate = own_polynomial(surrogate)
     return indices.feature_values(surrogate, index)
 
 
@@ -42,7 +43,7 @@ def attribution_std(surrogate: Any) -> Values:
 
 def base_value(surrogate: Any) -> Any:
     """Base that the attributions start from: the input's own polynomial's."""
-    return np.asarray(getattr(surrogate, "own", surrogate).base_value)
+    return np.asarray(own_polynomial(surrogate).base_value)
 
 
 def main_effects(surrogate: Any) -> Values:

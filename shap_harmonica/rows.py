@@ -11,9 +11,9 @@ from tqdm.auto import tqdm
 
 from harmonica_core._types import Values
 from harmonica_core.evaluate import check_values
+from harmonica_core.lifting import lift
 from harmonica_core.parallel import iterate_parallel
 from shap_harmonica.fitting import Method, Plan
-from shap_harmonica.lifting import lift
 from shap_harmonica.masked import MaskedRow
 from shap_harmonica.outputs import select
 from shap_harmonica.value_function import Table, call_rows

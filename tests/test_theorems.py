@@ -19,7 +19,7 @@ from harmonica_core import (
     metrics,
 )
 from harmonica_core.anchored import draw_anchors
-from harmonica_core.estimators import table_of_numbers
+from harmonica_core.basis import table_of_numbers
 from harmonica_core.masks import all_masks, mask_numbers
 from harmonica_core.transform import spectrum_of_values
 

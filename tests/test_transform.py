@@ -5,7 +5,7 @@ import pytest
 
 from harmonica_core import basis, transform
 from harmonica_core import masks as draw
-from harmonica_core.estimators import table_of_numbers, term_numbers
+from harmonica_core.basis import table_of_numbers, term_numbers
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 5])

@@ -154,7 +154,7 @@ def _surrogate(
     weights = np.tile(0.5 ** np.arange(degree + 1), (degree + 1, 1))
     parities, coef = superset_sums(table, columns, weights)
     intercept = start.reshape(1, -1) + 0.5**sizes @ columns
-    terms = np.pad(parities, ((1, 0), (0, 0)), constant_values=-1)
+    terms = basis.with_empty_term(parities)
     coef = np.concatenate([intercept, coef])
     return Surrogate(
         n_features,

@@ -350,6 +350,11 @@ class AnchoredSurrogate(Askable):
         )
 
 
+def own_polynomial(surrogate: Surrogate | AnchoredSurrogate) -> Surrogate:
+    """Return the polynomial that explains the input itself."""
+    return surrogate.own if isinstance(surrogate, AnchoredSurrogate) else surrogate
+
+
 def _norms(gaps: Floats, p: float) -> Floats:
     """p-norms over the terms ``(k, n_terms, n_outputs)``, free of overflow."""
     unit = unit_of(np.abs(gaps).max(initial=0.0))

@@ -21,7 +21,6 @@ from harmonica_core.estimators import (
     Fit,
     ReadableSet,
     Terms,
-    with_empty_term,
 )
 from harmonica_core.evaluate import Evaluated, check_values
 from harmonica_core.fit import fit_values
@@ -142,7 +141,7 @@ def fit_constrained(
     held_out = np.zeros_like(sample.columns)
     if draw.rows_of_all(sample.masks) is None:
         held_out = _constrained_held_out(sample, table, l1, pull)
-    full = with_empty_term(table)
+    full = basis.with_empty_term(table)
     pieces = [_Piece(full, one, l1 / 2) for one in coef]
     return _assemble(sample, pieces, held_out, readable.max_degree, ends)
 
@@ -314,7 +313,7 @@ def _constrained_held_out(
     """Cross-validated predictions; complementary masks share a fold."""
     fold = np.arange(len(sample.masks)) // 2 % N_FOLDS
     out = np.zeros_like(sample.columns)
-    full = with_empty_term(table)
+    full = basis.with_empty_term(table)
     for left_out in np.unique(fold):
         # Held-out errors do not need the last digits of the optimum.
         coef = _constrained(sample, fold != left_out, table, l1, l2, 1e-3)

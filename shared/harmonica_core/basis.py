@@ -213,3 +213,23 @@ def _column_blocks(masks: Masks, table: Table) -> Iterator[tuple[slice, Floats]]
         rows = slice(start, min(start + step, len(masks)))
         sign_rows = np.ascontiguousarray(signs(masks[rows], np.int8).T)
         yield rows, columns(sign_rows, table).astype(np.float64)
+
+
+def with_empty_term(table: Table) -> Table:
+    """Return the table with the empty term put in front."""
+    return np.pad(table, ((1, 0), (0, 0)), constant_values=-1)
+
+
+def term_numbers(table: Table, n_features: int) -> np.ndarray:
+    """Row numbers of terms in a spectrum of all parities: bit i = feature i in S."""
+    bits = np.append(np.int64(1) << np.arange(n_features), 0)
+    return np.asarray(bits[table].sum(axis=1, dtype=np.int64))
+
+
+def table_of_numbers(numbers: np.ndarray, n_features: int) -> Table:
+    """Return the terms with the given numbers, smallest first."""
+    bits = (numbers[:, None] >> np.arange(n_features)) & 1
+    terms = sorted(
+        (tuple(np.flatnonzero(row).tolist()) for row in bits), key=lambda t: (len(t), t)
+    )
+    return table_of(terms)

@@ -68,7 +68,7 @@ class ReadableSet:
         """All terms of C (without what may join), the empty term first."""
         if self.given is None:
             return basis.terms_up_to(self.n_features, self.degree)
-        return with_empty_term(self.given)
+        return basis.with_empty_term(self.given)
 
 
 @dataclass(frozen=True)
@@ -94,11 +94,6 @@ class Fit:
     held_out: Floats | None = None
 
 
-def with_empty_term(table: Table) -> Table:
-    """Return the table with the empty term put in front."""
-    return np.pad(table, ((1, 0), (0, 0)), constant_values=-1)
-
-
 def fit_exact(
     values: Floats,
     rows: NDArray[np.int64],
@@ -118,10 +113,10 @@ def fit_exact(
     full[np.abs(full) <= 4 * noise] = 0
     if readable.grows:
         numbers = np.flatnonzero((full != 0).any(axis=1) | (np.arange(len(full)) == 0))
-        table = table_of_numbers(numbers, readable.n_features)
+        table = basis.table_of_numbers(numbers, readable.n_features)
     else:
         table = readable.table()
-    numbers = term_numbers(table, readable.n_features)
+    numbers = basis.term_numbers(table, readable.n_features)
     coef = full[numbers]
     if alpha is not None:
         shrunk = np.sign(coef) * np.maximum(np.abs(coef) - alpha, 0)
@@ -130,21 +125,6 @@ def fit_exact(
     lost = np.sqrt((full**2).sum(axis=0))
     error = Estimate(lost, np.zeros_like(lost), len(values), exact=True)
     return Fit(table, coef, np.full(len(lost), alpha or 0.0), error)
-
-
-def term_numbers(table: Table, n_features: int) -> np.ndarray:
-    """Row numbers of terms in a spectrum of all parities: bit i = feature i in S."""
-    bits = np.append(np.int64(1) << np.arange(n_features), 0)
-    return np.asarray(bits[table].sum(axis=1, dtype=np.int64))
-
-
-def table_of_numbers(numbers: np.ndarray, n_features: int) -> Table:
-    """Return the terms with the given numbers, smallest first."""
-    bits = (numbers[:, None] >> np.arange(n_features)) & 1
-    terms = sorted(
-        (tuple(np.flatnonzero(row).tolist()) for row in bits), key=lambda t: (len(t), t)
-    )
-    return basis.table_of(terms)
 
 
 def fit_sampled(
@@ -169,7 +149,7 @@ def fit_sampled(
         terms = readable.degree if readable.given is None else readable.given
         strength = "auto" if alpha is None else alpha
         found = fit_sparse(masks, standard, terms, strength, weights=weights)
-    table = with_empty_term(found.table)
+    table = basis.with_empty_term(found.table)
     coef = np.concatenate([found.intercept[None, :], found.coef]) * spread
     coef[0] += centre
     held_out = found.held_out * spread + centre

@@ -167,6 +167,5 @@ def _all_moments(signs: Floats, dual: Floats, table: Table) -> Floats:
     n_features = signs.shape[1]
     totals = np.zeros((1 << n_features, len(dual)))
     np.add.at(totals, mask_numbers(signs > 0), dual.T)
-    bits = np.append(np.int64(1) << np.arange(n_features), 0)
-    numbers = bits[table].sum(axis=1)
+    numbers = basis.term_numbers(table, n_features)
     return np.asarray(len(totals) * spectrum_of_values(totals)[numbers].T)

@@ -14,8 +14,8 @@ import numpy as np
 
 from harmonica_core._types import Floats
 from harmonica_core.anchored import common_terms
+from harmonica_core.basis import term_numbers
 from harmonica_core.estimate import Estimate
-from harmonica_core.estimators import term_numbers
 from harmonica_core.evaluate import as_columns
 from harmonica_core.masks import all_masks
 from harmonica_core.metrics.inputs import (

@@ -23,8 +23,8 @@ import numpy as np
 
 from harmonica_core import basis
 from harmonica_core._types import Floats, Table
+from harmonica_core.basis import term_numbers
 from harmonica_core.estimate import Estimate
-from harmonica_core.estimators import term_numbers
 from harmonica_core.masks import mask_numbers
 from harmonica_core.metrics.evaluations import (
     EvaluationSet,
