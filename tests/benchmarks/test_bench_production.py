@@ -120,7 +120,7 @@ def test_dask_workers():
             distributed.LocalCluster(
                 n_workers=n_workers,
                 threads_per_worker=1,
-                dashboard_address=None,
+                dashboard_address=":0",
                 silence_logs=50,
             ) as cluster,
             distributed.Client(cluster),
