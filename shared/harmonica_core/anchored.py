@@ -1,4 +1,4 @@
-"""Several polynomials, each for its part of the cube: less error, less consistency.
+"""Several polynomials, each for its share of the cube: less error, less consistency.
 
 Every mask belongs to its nearest anchor and is explained by that anchor's polynomial.
 With k anchors the inconsistency is ``log k``; how far the polynomials are from each
@@ -104,7 +104,7 @@ class AnchoredSurrogate(Askable):
     >>> g = AnchoredSurrogate([[True, True], [False, False]], (near, far))
     >>> g([[True, True], [False, False]]), g.nearest([[False, False]])
     (array([ 1.5, -1. ]), array([1]))
-    >>> g.shapley_values(), g.mean.spectrum[()]  # of `own`; of all parts' mean
+    >>> g.shapley_values(), g.mean.spectrum[()]  # of `own`; of all pieces' mean
     (array([1., 0.]), 0.5)
     >>> g.spectrum_distances()
     array([[0. , 1.5],
@@ -120,26 +120,26 @@ class AnchoredSurrogate(Askable):
     evaluated: Evaluated | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        parts = tuple(self.surrogates)
-        if not parts:
+        pieces = tuple(self.surrogates)
+        if not pieces:
             raise ValueError("got no surrogates; needed at least one, with its anchor")
-        anchors = check_masks(self.anchors, parts[0].n_features).copy()
-        if len(anchors) != len(parts):
+        anchors = check_masks(self.anchors, pieces[0].n_features).copy()
+        if len(anchors) != len(pieces):
             raise ValueError(
-                f"got {len(anchors)} anchors and {len(parts)} surrogates; needed one "
+                f"got {len(anchors)} anchors and {len(pieces)} surrogates; needed one "
                 "surrogate per anchor"
             )
-        if len({(g.n_features, g.coef.shape[1:]) for g in parts}) > 1:
+        if len({(g.n_features, g.coef.shape[1:]) for g in pieces}) > 1:
             raise ValueError(
                 "the surrogates differ in their features or outputs; needed the same"
             )
         anchors.flags.writeable = False
         names = (self.feature_names, self.output_names)
-        parts = tuple(g.with_names(*names) for g in parts)
+        pieces = tuple(g.with_names(*names) for g in pieces)
         object.__setattr__(self, "anchors", anchors)
-        object.__setattr__(self, "surrogates", parts)
-        object.__setattr__(self, "feature_names", parts[0].feature_names)
-        object.__setattr__(self, "output_names", parts[0].output_names)
+        object.__setattr__(self, "surrogates", pieces)
+        object.__setattr__(self, "feature_names", pieces[0].feature_names)
+        object.__setattr__(self, "output_names", pieces[0].output_names)
 
     @property
     def n_features(self) -> int:
@@ -168,7 +168,7 @@ class AnchoredSurrogate(Askable):
 
     @property
     def degree(self) -> int:
-        """Size of the largest term of any part."""
+        """Size of the largest term of any piece."""
         return max(g.degree for g in self.surrogates)
 
     @property
@@ -190,10 +190,10 @@ class AnchoredSurrogate(Askable):
         checked = check_masks(masks, self.n_features)
         cell = nearest_anchor(checked, self.anchors)
         out = np.zeros((len(checked), *self.own.coef.shape[1:]))
-        for k, part in enumerate(self.surrogates):
+        for k, piece in enumerate(self.surrogates):
             rows = cell == k
             if rows.any():
-                out[rows] = part(checked[rows])
+                out[rows] = piece(checked[rows])
         return out
 
     @property
@@ -245,14 +245,14 @@ class AnchoredSurrogate(Askable):
         )
 
     def spectrum_distances(self, p: float = 2) -> Floats:
-        """``D_p(g_i, g_j)`` between all parts: ``(k, k)`` or ``(k, k, n_outputs)``."""
+        """``D_p(g_i, g_j)`` between all pieces: ``(k, k)`` or ``(k, k, n_outputs)``."""
         p = _check_power(p)
         _, coef = common_terms(self.surrogates)
         gaps = [_norms(coef - one, p) for one in coef]
         return self._squeeze(np.stack(gaps))
 
     def distances_to_mean(self, p: float = 2) -> Floats:
-        """``D_p(g_i, gbar)`` of each part: ``(k,)`` or ``(k, n_outputs)``.
+        """``D_p(g_i, gbar)`` of each piece: ``(k,)`` or ``(k, n_outputs)``.
 
         Their sum for p = 2 is ``D_total`` of the trade-off theorem.
         """
@@ -294,11 +294,11 @@ class AnchoredSurrogate(Askable):
         if self.error is not None:
             lines.append(f"  error (I_2): {self.error!r}")
         away = self.distances_to_mean().reshape(self.n_anchors, -1).max(axis=1)
-        for anchor, part, gap in zip(self.anchors, self.surrogates, away, strict=True):
+        for anchor, piece, gap in zip(self.anchors, self.surrogates, away, strict=True):
             kept = "all" if anchor.all() else str(int(anchor.sum()))
             lines.append(
-                f"  anchor keeping {kept}: {len(part.terms)} terms up to degree "
-                f"{part.degree}, {gap:.3g} from the mean"
+                f"  anchor keeping {kept}: {len(piece.terms)} terms up to degree "
+                f"{piece.degree}, {gap:.3g} from the mean"
             )
         return "\n".join(lines)
 
@@ -315,12 +315,12 @@ class AnchoredSurrogate(Askable):
         """Write to ``path`` (one .npz file, no pickle); an old file is replaced.
 
         The file holds the mean polynomial with what is known of the whole, the
-        anchors, and each part.
+        anchors, and each piece.
         """
         header, arrays = storage.pack(self._in_one(self.mean))
         header["parts"] = []
-        for k, part in enumerate(self.surrogates):
-            one, more = storage.pack(part, prefix=f"part{k}_")
+        for k, piece in enumerate(self.surrogates):
+            one, more = storage.pack(piece, prefix=f"part{k}_")
             header["parts"].append(one)
             arrays |= more
         arrays["anchors"] = np.packbits(self.anchors, axis=1)
@@ -332,7 +332,7 @@ class AnchoredSurrogate(Askable):
         header, arrays = storage.read(path, "anchored")
         whole = Surrogate(**storage.unpack(header, arrays))
         if not isinstance(header.get("parts"), list) or "anchors" not in arrays:
-            raise ValueError(f"{os.fspath(path)!r} lacks its parts; it is damaged")
+            raise ValueError(f"{os.fspath(path)!r} lacks its pieces; it is damaged")
         packed = np.atleast_2d(arrays["anchors"])
         if packed.dtype != np.uint8 or packed.shape[1] != -(-whole.n_features // 8):
             raise ValueError(f"{os.fspath(path)!r} has odd anchors; it is damaged")
