@@ -13,7 +13,7 @@ from harmonica_core import masks as draw
 from harmonica_core._types import Floats, Masks, Table, Values
 from harmonica_core.anchored import AnchoredSurrogate, common_terms, nearest_anchor
 from harmonica_core.constrained import fit_cells
-from harmonica_core.ends import through_ends
+from harmonica_core.ends import rows_of_ends, through_ends
 from harmonica_core.error import CAUTION, stated_error
 from harmonica_core.estimate import Estimate
 from harmonica_core.estimators import (
@@ -374,16 +374,10 @@ def _through_ends(
     sample: _Sample, pieces: list[_Piece], held_out: Floats
 ) -> tuple[list[_Piece], Floats]:
     """Correct the input's own piece at both ends, and the other end's owner there."""
-    full = np.flatnonzero(sample.masks.all(axis=1))
-    empty = np.flatnonzero(~sample.masks.any(axis=1))
-    if not len(full) or not len(empty):
-        raise ValueError(
-            "ends=True needs the values of the masks with all kept and all removed; "
-            "add both to the masks"
-        )
-    above, below = sample.columns[full[0]], sample.columns[empty[0]]
+    full, empty = rows_of_ends(sample.masks)
+    above, below = sample.columns[full], sample.columns[empty]
     pieces, held_out = list(pieces), held_out.copy()
-    for i in {0, int(sample.cell_of[empty[0]])}:
+    for i in {0, int(sample.cell_of[empty])}:
         old = pieces[i]
         top = above if i == 0 else old.coef.sum(axis=0)
         table, coef = through_ends(old.table, old.coef, sample.n_features, top, below)

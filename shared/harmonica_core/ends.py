@@ -13,7 +13,19 @@ from __future__ import annotations
 import numpy as np
 
 from harmonica_core import basis
-from harmonica_core._types import Floats, Table
+from harmonica_core._types import Floats, Masks, Table
+
+
+def rows_of_ends(masks: Masks) -> tuple[int, int]:
+    """Rows of the masks with all kept and all removed, which must be there."""
+    full = np.flatnonzero(masks.all(axis=1))
+    empty = np.flatnonzero(~masks.any(axis=1))
+    if not len(full) or not len(empty):
+        raise ValueError(
+            "ends=True needs the values of the masks with all kept and all removed; "
+            "add both to the masks, or draw them with draw_masks(..., ends=True)"
+        )
+    return int(full[0]), int(empty[0])
 
 
 def through_ends(

@@ -15,7 +15,7 @@ from harmonica_core import basis
 from harmonica_core import masks as draw
 from harmonica_core._types import Floats, Masks, ValueFunction, Values
 from harmonica_core.cache import CacheKey, ValueCache
-from harmonica_core.ends import through_ends
+from harmonica_core.ends import rows_of_ends, through_ends
 from harmonica_core.estimate import Estimate
 from harmonica_core.estimators import (
     Fit,
@@ -331,16 +331,10 @@ def fit_values(
 def _through_evaluated_ends(
     fit: Fit, masks: Masks, values: Floats, radius: int | None
 ) -> Fit:
-    full = np.flatnonzero(masks.all(axis=1))
-    empty = np.flatnonzero(~masks.any(axis=1))
-    if not len(full) or not len(empty):
-        raise ValueError(
-            "ends=True needs the values of the masks with all kept and all removed; "
-            "add both to the masks, or draw them with draw_masks(..., ends=True)"
-        )
+    full, empty = rows_of_ends(masks)
     n_features = masks.shape[1]
     table, coef = through_ends(
-        fit.table, fit.coef, n_features, values[full[0]], values[empty[0]]
+        fit.table, fit.coef, n_features, values[full], values[empty]
     )
     inside = draw.in_ball(masks, radius)
     if radius is not None and fit.held_out is not None and inside.any():
