@@ -138,8 +138,7 @@ class ValueCache(CacheFile):
         last = self._last  # read once: other threads may change it
         entry = last[1] if last and last[0] == kind else None
         if entry and len(packed) == len(numbers) == 1:  # no BEGIN and COMMIT: faster
-            with self.statement() as connection:
-                connection.execute(_INSERT, entry.row(packed[0], numbers[0]))
+            self.execute(_INSERT, entry.row(packed[0], numbers[0]))
             return
         with self.transaction(write=True) as connection:
             entry = entry or _add_input(connection, check_key(key), *kind[1:])

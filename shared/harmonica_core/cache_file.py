@@ -38,8 +38,7 @@ class CacheFile:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self._start_afresh()
-        with self.statement():
-            pass
+        self.execute("SELECT 1")  # opens it
 
     def _start_afresh(self) -> None:
         self._pid = os.getpid()
@@ -77,28 +76,32 @@ class CacheFile:
                 _inherited.append(self._connection)
             self._start_afresh()
 
-    @contextmanager
-    def statement(self) -> Iterator[sqlite3.Connection]:
-        """Lend the connection for one statement, which is a transaction of its own."""
+    def execute(self, statement: str, values: tuple[Any, ...] = ()) -> sqlite3.Cursor:
+        """Carry out one statement, which is a transaction of its own."""
         self._leave_parent_alone()
         with self._lock:
             try:
-                yield self._connect()
+                return self._connect().execute(statement, values)
             except sqlite3.Error as error:
                 raise self._translated(error) from error
 
     @contextmanager
     def transaction(self, write: bool = False) -> Iterator[sqlite3.Connection]:
         """Everything in the block happens, or nothing."""
-        with self.statement() as connection:
-            connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+        self._leave_parent_alone()
+        with self._lock:
             try:
-                yield connection
-                connection.execute("COMMIT")
-            except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
+                connection = self._connect()
+                connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+                try:
+                    yield connection
+                    connection.execute("COMMIT")
+                except BaseException:
+                    if connection.in_transaction:
+                        connection.execute("ROLLBACK")
+                    raise
+            except sqlite3.Error as error:
+                raise self._translated(error) from error
 
     def damaged(self, reason: object) -> ValueError:
         """Return the error for a file whose contents can not be trusted."""
@@ -174,6 +177,8 @@ def _create_if_empty(connection: sqlite3.Connection) -> None:
     """
     if _n_tables(connection):
         return
+    # A commit writes whole pages: small ones make commits of single rows cheap.
+    connection.execute("PRAGMA page_size = 1024")
     connection.execute("BEGIN IMMEDIATE")
     try:
         if not _n_tables(connection):
