@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from harmonica_core.surrogate import MOST_FEATURES
+from harmonica_core.checks import MOST_FEATURES, is_whole
 
 FeatureMask = Tensor | tuple[Tensor, ...] | None
 Reduction = Literal["auto", "value", "sum"]
@@ -216,8 +216,7 @@ def explained_features(
 def check_example(example: object, inputs: Any) -> int:
     """Return the place of an example in its batch, counted from the first one."""
     n_examples = len(as_tuple(inputs)[0])
-    whole = isinstance(example, (int, np.integer)) and not isinstance(example, bool)
-    place = int(example) if whole else n_examples  # type: ignore[call-overload]
+    place = int(example) if is_whole(example) else n_examples
     if not -n_examples <= place < n_examples:
         raise ValueError(
             f"example={example!r} with a batch of {n_examples}; needed a whole number "

@@ -21,6 +21,7 @@ from captum_harmonica.features import FeatureMask, Reduction, as_tuple
 from captum_harmonica.value_function import Inputs, MaskedForward, masked_forward
 from harmonica_core import from_attributions
 from harmonica_core.anchored import AnchoredSurrogate
+from harmonica_core.checks import check_keywords
 from harmonica_core.metrics import EvaluationSet
 
 
@@ -36,7 +37,7 @@ class How(TypedDict, total=False):
     max_evaluations : int
         Masks per example: up to so many are enumerated, and beyond that so many are
         sampled; default 2**14.
-    seed : int
+    seed : int, Generator or None
         Of the sampled masks; default 0.
     reduction : {"auto", "value", "sum"}
         How a feature's value is read off its input positions: "value" if each of them
@@ -55,7 +56,7 @@ class How(TypedDict, total=False):
     additional_forward_args: Any
     perturbations_per_eval: int
     max_evaluations: int
-    seed: int
+    seed: int | np.random.Generator | None
     reduction: Reduction
 
 
@@ -126,13 +127,7 @@ def masked(
 
 
 def _check_how(how: How) -> None:
-    known = How.__annotations__
-    unknown = [name for name in how if name not in known]
-    if unknown:
-        raise TypeError(
-            f"got unknown keywords: {', '.join(unknown)}; needed some of "
-            f"{', '.join(known)}, or a parameter of the metric"
-        )
+    check_keywords(how, How.__annotations__)
     reduction = how.get("reduction", "auto")
     if reduction not in get_args(Reduction):
         raise ValueError(

@@ -19,6 +19,7 @@ from captum_harmonica.features import (
     feature_map,
     pick_columns,
 )
+from harmonica_core.checks import is_whole
 
 Inputs = Tensor | tuple[Tensor, ...]
 Masks = NDArray[np.bool_]
@@ -260,20 +261,12 @@ def _checked_inputs(inputs: Inputs) -> tuple[Tensor, ...]:
 
 
 def _checked_rows(perturbations_per_eval: object) -> int:
-    rows = whole_number(perturbations_per_eval)
-    if rows is None or rows < 1:
+    if not is_whole(perturbations_per_eval) or perturbations_per_eval < 1:
         raise ValueError(
             f"perturbations_per_eval={perturbations_per_eval!r}; needed a whole number "
             "of rows per forward, at least 1"
         )
-    return rows
-
-
-def whole_number(value: object) -> int | None:
-    """Return an int for what counts as one; True, 2.0 and "2" do not."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        return None
-    return int(value)
+    return int(perturbations_per_eval)
 
 
 def _with_common_dtypes(

@@ -15,12 +15,12 @@ from harmonica_core.anchored_fit import (
     fit_anchored,
     fit_constrained,
 )
+from harmonica_core.checks import MOST_FEATURES
 from harmonica_core.family import anchor_masks, check_anchors, count_anchors
 from harmonica_core.fit import fit_surrogates
 from harmonica_core.low_degree_fit import fit_low_degree
 from harmonica_core.masks import clip_radius
 from harmonica_core.settings import draw_masks
-from harmonica_core.surrogate import MOST_FEATURES
 
 
 class HarmonicaLocal(Harmonica):

@@ -63,5 +63,5 @@ def _number(pick: Any, names: Any) -> int:
         )
     known = [] if names is None else list(names)
     if pick not in known:
-        raise ValueError(f"output {pick!r} is unknown; output_names are {known}")
+        raise ValueError(f"output {pick!r} is unknown; needed one of {known}")
     return known.index(pick)

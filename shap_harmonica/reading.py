@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse
 
+from harmonica_core.checks import is_whole
 from harmonica_core.indices import INDICES, check_index
 from shap_harmonica.background import Background, one_row_frame
 
@@ -102,10 +103,7 @@ def check_batch_size(batch_size: Any) -> Any:
     """Return the model rows per call, or "auto"."""
     if isinstance(batch_size, str) and batch_size == "auto":
         return batch_size
-    whole = isinstance(batch_size, (int, np.integer)) and not isinstance(
-        batch_size, bool
-    )
-    if not whole or batch_size < 1:
+    if not is_whole(batch_size) or batch_size < 1:
         raise ValueError(
             f'batch_size={batch_size!r}; needed a whole number of rows >= 1 or "auto"'
         )

@@ -12,7 +12,7 @@ import pandas as pd
 from harmonica_core._types import Floats, Masks, Values
 from shap_harmonica import inputs as kinds
 from shap_harmonica.background import Background
-from shap_harmonica.calls import CallSize
+from shap_harmonica.calls import new_call_size
 from shap_harmonica.groups import feature_of_columns
 from shap_harmonica.inputs import Inputs
 from shap_harmonica.links import Link, apply_link
@@ -51,7 +51,7 @@ class Table:
     ) -> None:
         self.model, self.background, self.link = model, background, link
         self.feature_of = _feature_of(background, groups)
-        self.call_size = CallSize()
+        self.call_size = new_call_size()
         self.form: str | None = None
         self._expected: Any = None
 

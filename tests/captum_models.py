@@ -1,8 +1,11 @@
-"""Small models and an oracle shared by the Captum tests."""
+"""Inputs, small models and an oracle shared by the Captum tests."""
 
 import numpy as np
 import torch
 from torch import nn
+
+X = torch.tensor([[0.5, -1.0, 2.0, 0.3]])
+BATCH = torch.tensor([[0.5, -1.0, 2.0, 0.3], [1.5, 0.2, -0.7, 0.9], [0.1, 0.2, 0.3, 1]])
 
 
 def seeded(seed, build):
@@ -19,6 +22,22 @@ def mlp(n_inputs, n_outputs=1, seed=0, width=16):
             nn.Linear(n_inputs, width), nn.Tanh(), nn.Linear(width, n_outputs)
         ).eval(),
     )
+
+
+def close(a, b, tolerance=1e-5):
+    torch.testing.assert_close(a, b, atol=tolerance, rtol=1e-4)
+
+
+def sparse_model(n, seed=0):
+    """Main effects and a few products: exactly sparse in the parity basis."""
+    rng = np.random.default_rng(seed)
+    weight = torch.tensor(rng.normal(size=n), dtype=torch.float64)
+
+    def forward(x):
+        x = x.double()
+        return x @ weight + 2 * x[:, 0] * x[:, 1] - x[:, 2] * x[:, 3] * x[:, 4]
+
+    return forward
 
 
 class Counting(nn.Module):

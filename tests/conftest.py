@@ -28,3 +28,12 @@ def registered():
     for known, names in zip((registry.methods, registry.metrics), before, strict=True):
         for name in set(known) - names:
             known.remove(name)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Working folder of ``harmonica explain``: models, data and a background."""
+    from explain_runs import prepared
+
+    with prepared(tmp_path, monkeypatch):
+        yield tmp_path

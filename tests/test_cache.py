@@ -164,14 +164,19 @@ def test_the_first_value_stays(path):
         assert cache.look_up("m", all_masks(2))[1].tolist() == [0, 1, 2, 3]
 
 
+def change(path, command):
+    """Run SQL on a file behind the cache's back."""
+    connection = sqlite3.connect(path)
+    connection.execute(command)
+    connection.commit()
+    connection.close()
+
+
 def foreign_files(path):
     text = path.with_name("text")
     text.write_text("my thesis")
     sqlite = path.with_name("sqlite")
-    connection = sqlite3.connect(sqlite)
-    connection.execute("CREATE TABLE inputs (a)")
-    connection.commit()
-    connection.close()
+    change(sqlite, "CREATE TABLE inputs (a)")
     short = path.with_name("short")
     short.write_bytes(b"SQLite format 3\x00")
     return text, sqlite, short
@@ -189,9 +194,7 @@ def test_foreign_files_are_refused_and_left_alone(path):
 
 def test_a_later_version_is_refused(path):
     ValueCache(path).close()
-    connection = sqlite3.connect(path)
-    connection.execute("PRAGMA user_version = 9")
-    connection.close()
+    change(path, "PRAGMA user_version = 9")
     with pytest.raises(ValueError, match="has version 9; this release reads version 1"):
         ValueCache(path)
 
@@ -205,20 +208,14 @@ def test_folders_and_missing_folders(tmp_path):
 
 def test_a_changed_value_is_noticed(path):
     fit_surrogate(Counted(4), 4, cache=path, cache_key="m")
-    connection = sqlite3.connect(path)
-    connection.execute("UPDATE evaluated SET numbers = zeroblob(8) WHERE mask = x'F0'")
-    connection.commit()
-    connection.close()
+    change(path, "UPDATE evaluated SET numbers = zeroblob(8) WHERE mask = x'F0'")
     with pytest.raises(ValueError, match="does not match its checksum"):
         fit_surrogate(Counted(4), 4, cache=path, cache_key="m")
 
 
 def test_rows_moved_to_another_key_are_noticed(path):
     fit_surrogate(Counted(4), 4, cache=path, cache_key="m")
-    connection = sqlite3.connect(path)
-    connection.execute("UPDATE inputs SET model = 'other'")
-    connection.commit()
-    connection.close()
+    change(path, "UPDATE inputs SET model = 'other'")
     with pytest.raises(ValueError, match="does not match its checksum"):
         fit_surrogate(Counted(4), 4, cache=path, cache_key="other")
 

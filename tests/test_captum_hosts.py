@@ -13,7 +13,7 @@ from captum.attr import (
 )
 from captum.metrics import infidelity, sensitivity_max
 from captum_llm import tiny_lm
-from captum_models import mlp
+from captum_models import BATCH, close, mlp
 from pytest import fixture, mark, raises, skip
 
 from captum_harmonica import (
@@ -34,11 +34,7 @@ METHODS = [
     LowDegree,
 ]
 WORDS = ["the", "cat", "sat", "on", "mat", "dog"]
-X = torch.tensor([[0.5, -1.0, 2.0, 0.3], [1.5, 0.2, -0.7, 0.9]])
-
-
-def close(a, b, tolerance=1e-5):
-    torch.testing.assert_close(a, b, atol=tolerance, rtol=1e-4)
+X = BATCH[:2]
 
 
 # ------------------------------------------------------------------ language models

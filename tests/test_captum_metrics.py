@@ -4,7 +4,7 @@ import numpy as np
 import reference
 import torch
 from captum.attr import FeatureAblation, IntegratedGradients
-from captum_models import Counting, game_of, mlp
+from captum_models import Counting, close, game_of, mlp
 from pytest import approx, mark, raises
 
 from captum_harmonica import Harmonica, HarmonicaAnchor, metrics
@@ -78,7 +78,7 @@ def test_grouped_features_hold_whole_values_or_shares():
             metrics.interpretation_error(MODEL, X, one, feature_mask=mask, target=0)
             for one in (given, flat)
         )
-        torch.testing.assert_close(a, b, atol=1e-5, rtol=1e-4)
+        close(a, b)
     forced = metrics.interpretation_error(
         MODEL, X, whole, feature_mask=mask, target=0, reduction="sum"
     )
@@ -99,7 +99,7 @@ def test_several_outputs_and_tuples():
         alone = metrics.interpretation_error(
             forward, split, tuple(one[k::2] for one in scores), target=k
         )
-        torch.testing.assert_close(got[:, k], alone, atol=1e-5, rtol=1e-4)
+        close(got[:, k], alone)
 
 
 def test_examples_with_different_features():
@@ -119,7 +119,7 @@ def test_examples_with_different_features():
         expected = metrics.interpretation_error(
             MODEL, X[one], alone, radius=1, **arguments
         )
-        torch.testing.assert_close(got[one], expected, atol=1e-5, rtol=1e-4)
+        close(got[one], expected)
     assert gap[1] > 0
 
 

@@ -5,7 +5,7 @@ import random
 
 import numpy as np
 import torch
-from captum_models import Counting, mlp
+from captum_models import Counting, X, mlp
 from pytest import mark, raises
 from sklearn.linear_model import LinearRegression
 from sklearn.tree import DecisionTreeRegressor
@@ -13,8 +13,6 @@ from torch.nn.functional import softmax
 
 from captum_harmonica import Harmonica
 from captum_harmonica.reuse import NotComparable, content, model_state
-
-X = torch.tensor([[0.5, -1.0, 2.0, 0.3]])
 
 
 def explained(**arguments):

@@ -290,7 +290,7 @@ def test_only_the_direction_that_is_better_is_marked(games, tmp_path):
         (["--data", "absent.csv", "--label", "y"], "no such file"),
         (["--task", "text"], "needs --data"),
         (["--task", "games", "--data", "nowhere"], "no such file or folder"),
-        (["--methods", "magic"], "unknown; known are"),
+        (["--methods", "magic"], "unknown; needed some of"),
         (["--budget", "3"], "at least 10"),
         (["--budget", "many"], "--budget many: needed whole numbers"),
         (["--budget", ","], "--budget ,: needed whole numbers"),

@@ -6,6 +6,7 @@ to be missing.
 
 import numpy as np
 import pytest
+from core_games import function_of
 from fuzzing import fuzzed, odd, odd_arrays, ours, tables
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,7 +22,7 @@ from harmonica_core import (
     input_key,
     metrics,
 )
-from harmonica_core.masks import all_masks, mask_numbers
+from harmonica_core.masks import all_masks
 
 
 @fuzzed
@@ -29,9 +30,7 @@ from harmonica_core.masks import all_masks, mask_numbers
 def test_enumerated_fits_of_any_magnitude(table, degree, ends):
     n_features, values = table
     found = ours(
-        lambda: fit_surrogate(
-            lambda masks: values[mask_numbers(masks)], n_features, degree, ends=ends
-        )
+        lambda: fit_surrogate(function_of(values), n_features, degree, ends=ends)
     )
     exact = values.astype(float)
     if not (np.abs(exact) <= 1e300).all():
@@ -64,7 +63,7 @@ def test_sampled_fits_of_any_magnitude(table, budget, degree, alpha, radius):
     n_features, values = table
     found = ours(
         lambda: fit_surrogate(
-            lambda masks: values[mask_numbers(masks)],
+            function_of(values),
             n_features,
             degree,
             budget,

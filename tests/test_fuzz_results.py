@@ -5,6 +5,7 @@ to 1e300; scale-free results must also be the same at every scale.
 """
 
 import numpy as np
+from core_games import function_of
 from fuzzing import fuzzed, odd, ours, tables
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,13 +23,9 @@ from harmonica_core import (
     metrics,
 )
 from harmonica_core.indices import INDICES
-from harmonica_core.masks import all_masks, mask_numbers
+from harmonica_core.masks import all_masks
 
 FITS = [harmonica_local, harmonica_anchor, harmonica_anchor_constrained, low_degree]
-
-
-def function(values):
-    return lambda masks: values[mask_numbers(np.asarray(masks, dtype=bool))]
 
 
 def finite(*results):
@@ -68,7 +65,7 @@ def read_everything(found, n_features, tmp_path):
 def test_the_family_at_any_magnitude(tmp_path, table, fit, degree, budget, ends):
     n_features, values = table
     found = ours(
-        lambda: fit(function(values), n_features, degree, budget=budget, ends=ends)
+        lambda: fit(function_of(values), n_features, degree, budget=budget, ends=ends)
     )
     if found is not None:
         assert isinstance(found, (Surrogate, AnchoredSurrogate))
@@ -80,7 +77,7 @@ def test_the_family_at_any_magnitude(tmp_path, table, fit, degree, budget, ends)
 def test_a_fit_at_any_magnitude(tmp_path, table, degree, terms):
     n_features, values = table
     found = ours(
-        lambda: fit_surrogate(function(values), n_features, degree, 60, terms=terms)
+        lambda: fit_surrogate(function_of(values), n_features, degree, 60, terms=terms)
     )
     if found is not None:
         read_everything(found, n_features, tmp_path)
@@ -96,7 +93,7 @@ def test_a_fit_at_any_magnitude(tmp_path, table, degree, terms):
 def test_the_family_says_the_same_at_every_scale(fit, exponent, seed, budget):
     values = np.random.default_rng(seed).normal(size=64) + all_masks(6).sum(axis=1)
     scale = np.ldexp(1.0, exponent)
-    found = [fit(function(s * values), 6, 2, budget=budget) for s in (1.0, scale)]
+    found = [fit(function_of(s * values), 6, 2, budget=budget) for s in (1.0, scale)]
     masks = all_masks(6)
     np.testing.assert_allclose(found[1](masks) / scale, found[0](masks), rtol=1e-6)
     np.testing.assert_allclose(
@@ -143,7 +140,7 @@ def test_metrics_at_any_magnitude(table, noise, radius, exact):
     values = np.asarray(values, dtype=float).reshape(len(values), -1)[:, 0]
     with np.errstate(all="ignore"):
         other = values * (1 + noise * np.cos(np.arange(len(values))))
-    f, g = function(values), function(other)
+    f, g = function_of(values), function_of(other)
     sampling = {} if exact else {"max_evaluations": 12}
     for metric in (
         lambda p: metrics.interpretation_error(f, g, n_features, p, radius, **sampling),

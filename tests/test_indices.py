@@ -3,6 +3,7 @@ import math
 import numpy as np
 import pytest
 import reference
+from core_games import function_of, surrogate_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,12 +19,6 @@ BRUTE = {
     "FSII": reference.fsii,
     "FBII": reference.fbii,
 }
-
-
-def surrogate_of(game):
-    """The whole spectrum of a game, exactly."""
-    n = reference.n_features_of(game)
-    return fit_surrogate(lambda m: game[mask_numbers(m)], n, degree=n, budget=1 << n)
 
 
 def random_game(n, seed=0):
@@ -70,9 +65,7 @@ def test_shapiq_agrees(order):
     shapiq = pytest.importorskip("shapiq")
     game = random_game(5, seed=3)
     g = surrogate_of(game)
-    exact = shapiq.ExactComputer(
-        n_players=5, game=lambda c: game[mask_numbers(np.atleast_2d(c).astype(bool))]
-    )
+    exact = shapiq.ExactComputer(n_players=5, game=function_of(game))
     for index in ("SII", "k-SII", "STII", "FSII", "FBII", "BII", "Moebius"):
         theirs = exact(index, order)
         # Their Faith-Shap holds both ends by large weights, to about 1e-8.

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import reference
+from core_games import function_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,16 +18,6 @@ NORMS = (0.5, 1, 2, 3.5, math.inf, "L0")
 def random_pair(n, seed=0):
     rng = np.random.default_rng(seed)
     return rng.normal(size=1 << n) * 0.2, rng.normal(size=1 << n) * 0.2
-
-
-def function_of(game):
-    n = reference.n_features_of(game)
-
-    def function(masks):
-        assert masks.shape[1] == n
-        return game[mask_numbers(masks)]
-
-    return function
 
 
 @pytest.mark.parametrize("n", range(1, 11))

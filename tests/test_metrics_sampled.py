@@ -250,9 +250,11 @@ def test_the_same_seed_gives_the_same_bits_and_generators_are_accepted():
             F, G, N, max_evaluations=50, **options
         ).value
 
-    assert value(seed=3) == value(seed=3) == value(rng=np.random.default_rng(3))
+    assert value(seed=3) == value(seed=3) == value(seed=np.random.default_rng(3))
     assert value(seed=3) == value(seed=3, batch_size=7)
     assert value(seed=3) != value(seed=4)
+    with pytest.raises(TypeError, match="rng"):
+        value(rng=np.random.default_rng(3))
 
 
 @pytest.mark.parametrize("budget", [30, 200, 500, 512])

@@ -130,14 +130,6 @@ def test_threads_may_share_a_surrogate(tmp_path):
                 assert values == predicted
 
 
-def test_surrogates_can_not_be_changed():
-    fitted = fit_surrogate(lambda m: m.sum(axis=1), 3)
-    with pytest.raises(AttributeError):
-        fitted.n_features = 4
-    with pytest.raises(ValueError, match="read-only"):
-        fitted.coef[0] = 1.0
-
-
 @pytest.fixture(scope="module")
 def cluster():
     distributed = pytest.importorskip("distributed", reason="needs dask.distributed")

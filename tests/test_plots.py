@@ -175,7 +175,7 @@ def test_nothing_to_draw_is_explained(draw, nothing):
 
 
 def test_names_of_the_wrong_number_are_refused(surrogate):
-    with pytest.raises(ValueError, match="got 2 feature names; needed 6"):
+    with pytest.raises(ValueError, match="got 2 feature_names; needed 6"):
         plots.network(surrogate, feature_names=["a", "b"])
 
 

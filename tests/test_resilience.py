@@ -69,6 +69,23 @@ def test_a_batch_that_does_not_fit_is_halved(error):
     assert calls == [64, 32, 16, *[8] * 8]  # the size that worked is remembered
 
 
+def test_only_what_was_tried_is_halved():
+    tried = []
+
+    def call(n):
+        tried.append(n)
+        if n > 3:
+            raise MemoryError
+        return -n
+
+    size = BatchSize(1000)
+    assert size.run(call, 20, allowed=lambda n: min(n, 12)) == -3
+    assert tried == [12, 6, 3]
+    assert size.size == 3
+    assert size.run(call, 2) == -2
+    assert size.size == 3
+
+
 def test_torch_errors_are_recognised():
     torch = pytest.importorskip("torch")
     assert is_out_of_memory(torch.OutOfMemoryError("x"))

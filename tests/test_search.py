@@ -79,7 +79,7 @@ def test_greedy_crosses_and_needs_every_flip(seed):
     rng = np.random.default_rng(seed)
     g = random_surrogate(12, rng, n_terms=30)
     threshold = float(np.quantile(g(rng.random((500, 12)) < 0.5), 0.15))
-    change = g.smallest_change(threshold, budget=12)
+    change = g.smallest_change(threshold, max_tries=12)
     exact = g.smallest_change(threshold)
     assert exact.exact and exact.found
     if len(exact.features) > 1:
@@ -99,7 +99,7 @@ def test_greedy_goes_through_flips_that_do_not_help_alone():
     def predict(masks):
         return masks[:, :4].any(axis=1) + 1e-3 * masks[:, :4].sum(axis=1)
 
-    change = smallest_change(predict, np.ones(n, dtype=bool), 0.5, budget=100)
+    change = smallest_change(predict, np.ones(n, dtype=bool), 0.5, max_tries=100)
     assert change.found and not change.exact
     assert change.features == (0, 1, 2, 3)
 
@@ -111,13 +111,13 @@ def misleading(masks):
 
 
 def test_greedy_undoes_what_is_not_needed():
-    change = fit_surrogate(misleading, 3).smallest_change(5.5, budget=3)
+    change = fit_surrogate(misleading, 3).smallest_change(5.5, max_tries=3)
     assert not change.exact and change.features == (1, 2)
 
 
 def test_greedy_says_when_it_finds_nothing():
     g = Surrogate(40, ((), (0,)), np.array([1.0, 0.1]))
-    change = g.smallest_change(0.5, budget=40)
+    change = g.smallest_change(0.5, max_tries=40)
     assert (change.found, change.exact, change.searched) == (False, False, 1)
 
 

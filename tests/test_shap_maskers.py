@@ -25,6 +25,17 @@ def model(x):
     return x[:, 0] * x[:, 1] + np.sin(x[:, 2])
 
 
+def loss(x, y):
+    return (model(x) - np.asarray(y, dtype=float)) ** 2
+
+
+class Doubling(shap.maskers.Independent):
+    """Puts twice the background where features are removed."""
+
+    def __call__(self, mask, x):
+        return (np.where(mask, x, 2 * self.data),)
+
+
 @pytest.mark.parametrize("masker", [shap.maskers.Independent, shap.maskers.Partition])
 def test_tabular_maskers(masker):
     explanation = HarmonicaExplainer(model, masker(X))(X)
@@ -33,10 +44,6 @@ def test_tabular_maskers(masker):
 
 
 def test_a_subclass_with_its_own_masking_is_asked():
-    class Doubling(shap.maskers.Independent):
-        def __call__(self, mask, x):
-            return (np.where(mask, x, 2 * self.data),)
-
     explanation = HarmonicaExplainer(model, Doubling(X[:3]))(X)
     expected = HarmonicaExplainer(model, 2 * X[:3])(X)
     np.testing.assert_allclose(explanation.values, expected.values, atol=1e-9)
@@ -56,9 +63,6 @@ def test_composite_explains_what_can_be_masked():
         shap.maskers.Independent(X[:2]), shap.maskers.Fixed()
     )
     labels = np.arange(6.0)
-
-    def loss(x, y):
-        return (model(x) - np.asarray(y, dtype=float)) ** 2
 
     explanation = HarmonicaExplainer(loss, masker)(X, labels)
     assert explanation.values.shape == (6, 4)
@@ -298,10 +302,6 @@ def test_frames_that_do_not_fit_into_memory_are_halved():
 
 @pytest.mark.parametrize("most", [5, 2])  # of three rows a mask
 def test_masked_inputs_that_do_not_fit_into_memory_are_halved(most):
-    class Doubling(shap.maskers.Independent):
-        def __call__(self, mask, x):
-            return (np.where(mask, x, 2 * self.data),)
-
     expected = HarmonicaExplainer(model, Doubling(X[:3]))(X)
     small = SmallMemory(model, most)
     explainer = HarmonicaExplainer(small, Doubling(X[:3]))
@@ -319,9 +319,6 @@ def test_texts_and_several_arguments_that_do_not_fit_are_halved():
     found = HarmonicaExplainer(small, masker)(TEXTS[:2])
     for k in range(2):
         np.testing.assert_allclose(found[k].values, expected[k].values, atol=1e-13)
-
-    def loss(x, y):
-        return (model(x) - np.asarray(y, dtype=float)) ** 2
 
     both = shap.maskers.Composite(shap.maskers.Independent(X[:4]), shap.maskers.Fixed())
     expected = HarmonicaExplainer(loss, both)(X, np.arange(6.0))

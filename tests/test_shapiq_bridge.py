@@ -3,26 +3,22 @@ import sys
 import numpy as np
 import pytest
 import reference
+from core_games import function_of, surrogate_of
 
-from harmonica_core import Surrogate, fit_surrogate, harmonica_anchor, indices
-from harmonica_core.masks import mask_numbers
+from harmonica_core import Surrogate, harmonica_anchor, indices
 
 shapiq = pytest.importorskip("shapiq")
 
 
 def explained(n=5, seed=0):
     game = np.random.default_rng(seed).normal(size=1 << n)
-    return game, fit_surrogate(
-        lambda m: game[mask_numbers(m)], n, degree=n, budget=1 << n
-    )
+    return game, surrogate_of(game)
 
 
 @pytest.mark.parametrize("index", indices.INDICES)
 def test_shapiq_computes_the_same_values(index):
     game, g = explained()
-    exact = shapiq.ExactComputer(
-        n_players=5, game=lambda c: game[mask_numbers(np.atleast_2d(c).astype(bool))]
-    )
+    exact = shapiq.ExactComputer(n_players=5, game=function_of(game))
     ours, theirs = g.to_shapiq(2, index), exact(index, 2)
     order = 1 if index in ("SV", "BV") else 2
     assert ours.index == theirs.index and ours.max_order == order

@@ -4,16 +4,10 @@ import dataclasses
 
 import numpy as np
 import pytest
+from core_games import f3
 
 from harmonica_core import Estimate, Surrogate, fit_surrogate
 from harmonica_core import masks as draw
-
-
-def f3(masks):
-    x = np.where(masks, 1.0, -1.0)
-    a, b, c = x.T
-    f1 = a / 2 - b / 3 + c / 4
-    return f1 - a * b / 5 + a * c / 6 - b * c / 7 + a * b * c / 8
 
 
 @pytest.fixture

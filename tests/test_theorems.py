@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import reference
+from core_games import function_of, surrogate_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,7 +21,7 @@ from harmonica_core import (
 )
 from harmonica_core.anchored import draw_anchors
 from harmonica_core.basis import table_of_numbers
-from harmonica_core.masks import all_masks, mask_numbers
+from harmonica_core.masks import all_masks
 from harmonica_core.transform import spectrum_of_values
 
 seeds = st.integers(0, 10**6)
@@ -36,11 +37,6 @@ def random_game(n, rng):
     return np.round(2 * game) if kind == 2 else game
 
 
-def exact_surrogate(game):
-    n = reference.n_features_of(game)
-    return fit_surrogate(lambda m: game[mask_numbers(m)], n, degree=n, budget=1 << n)
-
-
 # ---------------------------------------------------------------- Parseval
 @settings(max_examples=60, deadline=None)
 @given(seeds, sizes)
@@ -50,7 +46,7 @@ def test_parseval(seed, n):
     energy = (spectrum_of_values(f) ** 2).sum()
     assert energy == pytest.approx((f**2).mean(), abs=1e-12)
     # so the spectrum distance D_2 is I_2 over uniform masks
-    distance = metrics.spectrum_distance(exact_surrogate(f), exact_surrogate(g)).value
+    distance = metrics.spectrum_distance(surrogate_of(f), surrogate_of(g)).value
     assert distance == pytest.approx(reference.interpretation_error(f, g), abs=1e-9)
 
 
@@ -59,7 +55,7 @@ def test_parseval(seed, n):
 def test_what_a_truncated_spectrum_misses_is_the_energy_outside(seed, n, data):
     f = random_game(n, np.random.default_rng(seed))
     degree = data.draw(st.integers(1, n))
-    g = harmonica(lambda m: f[mask_numbers(m)], n, degree=degree, budget=1 << n)
+    g = harmonica(function_of(f), n, degree=degree, budget=1 << n)
     outside = [a for t, a in reference.spectrum(f).items() if len(t) > degree]
     missed = math.sqrt(sum(a**2 for a in outside))
     assert g.error.value == pytest.approx(missed, abs=1e-9)
@@ -126,16 +122,14 @@ def test_trade_off_of_any_local_models(seed, n, k):
 @given(seeds, st.integers(1, 4))
 def test_trade_off_of_fitted_anchors(seed, k):
     f = random_game(6, np.random.default_rng(seed))
-    g = harmonica_anchor(
-        lambda m: f[mask_numbers(m)], 6, degree=2, alpha=0.01, anchors=k, seed=seed
-    )
+    g = harmonica_anchor(function_of(f), 6, degree=2, alpha=0.01, anchors=k, seed=seed)
     spent, floor = sides_of_the_trade_off(f, g)
     assert spent >= floor - 1e-9
 
 
 def test_the_trade_off_is_an_equality_for_one_model():
     f = random_game(5, np.random.default_rng(0))
-    g = harmonica_anchor(lambda m: f[mask_numbers(m)], 5, degree=2, anchors=1)
+    g = harmonica_anchor(function_of(f), 5, degree=2, anchors=1)
     spent, floor = sides_of_the_trade_off(f, g)
     assert spent == pytest.approx(floor)
 

@@ -139,7 +139,7 @@ def test_error_is_stated_in_words(surrogate):
     data = data_of(local.what_if())
     assert f"Typical error {local.error!r}" in data["notes"][0]
     assert "1 to 3 features removed" in data["notes"][0]
-    assert data["error"]["value"] == float(local.error)
+    assert data["error"] == float(local.error)
     assert data["radius"] == 3
     bare = data_of(Surrogate(1, ((),), np.array([1.0])).what_if())
     assert bare["error"] is None and "No error is stated" in bare["notes"][0]

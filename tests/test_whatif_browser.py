@@ -7,7 +7,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from test_search import misleading
 
-from harmonica_core import Surrogate, basis, fit_surrogate
+from harmonica_core import Estimate, Surrogate, basis, fit_surrogate
 from harmonica_core.anchored import AnchoredSurrogate
 
 pytestmark = pytest.mark.skipif(
@@ -196,8 +196,8 @@ def test_presets_and_undo(visit):
 
 
 @pytest.mark.parametrize("make", [plain, anchored])
-@pytest.mark.parametrize("budget", [200_000, 14], ids=["exact", "greedy"])
-def test_smallest_change_is_python_s(visit, make, budget):
+@pytest.mark.parametrize("max_tries", [200_000, 14], ids=["exact", "greedy"])
+def test_smallest_change_is_python_s(visit, make, max_tries):
     g = make()
     driver = visit(g)
     rng = np.random.default_rng(4)
@@ -205,7 +205,7 @@ def test_smallest_change_is_python_s(visit, make, budget):
     for quantile in (0.01, 0.2, 0.5, 0.8, 0.999):
         start = rng.random(14) < 0.5
         threshold = float(np.quantile(values, quantile)) + 1e-3
-        expected = g.smallest_change(threshold, start=start, budget=budget)
+        expected = g.smallest_change(threshold, start=start, max_tries=max_tries)
         found = driver.execute_script(
             """whatIf.set(arguments[0]);
                const before = whatIf.model.value;
@@ -215,13 +215,19 @@ def test_smallest_change_is_python_s(visit, make, budget):
             start.astype(int).tolist(),
             threshold,
             1e-10,
-            budget,
+            max_tries,
         )
         assert found["moved"] == 0
         assert found["exact"] == expected.exact
         assert found["searched"] == expected.searched
         assert (found["features"] is not None) == expected.found
         assert tuple(found["features"] or ()) == expected.features
+
+
+def test_the_stated_error_is_told_also_when_it_is_zero(visit):
+    exact = Surrogate(2, ((0,),), np.ones(1), error=Estimate(0.0, 0.0, 4, exact=True))
+    assert by_id(visit(exact), "band").text == "± 0 typical error"
+    assert by_id(visit(plain()), "band").text == "error not stated"
 
 
 def test_greedy_search_undoes_what_is_not_needed(visit):

@@ -27,6 +27,7 @@ from harmonica_compare.runner import (
     versions,
 )
 from harmonica_compare.tasks import TASKS, TaskError, TaskOptions
+from harmonica_compare.workers import check_jobs
 from harmonica_core import registry
 
 # What the default run leaves out: ProxySPEX alone takes longer than all the others.
@@ -115,8 +116,7 @@ def _plan(args: argparse.Namespace) -> Plan:
         cache=args.cache,
         seed=_seed(args.seed),
     )
-    if args.jobs == 0:
-        raise ValueError("--jobs 0: needed 1 or more processes, or -1 for every core")
+    check_jobs(args.jobs)
     methods = _methods(args.methods)
     return Plan(
         task=args.task,
@@ -146,7 +146,9 @@ def _check_out(out: Path | None) -> None:
     if not there.is_dir():
         raise ValueError(f"--out {out}: {there} is not a folder; choose another --out")
     if not os.access(there, os.W_OK):
-        raise ValueError(f"--out {out}: {there} can not be written to")
+        raise ValueError(
+            f"--out {out}: {there} can not be written to; choose another --out"
+        )
     for name in _FILES:
         if (out / name).is_dir():
             raise ValueError(f"{out / name} is a folder; choose another --out")
@@ -203,7 +205,7 @@ def _methods(text: str | None) -> tuple[str, ...]:
     unknown = [name for name in names if name not in known]
     if unknown or not names:
         raise ValueError(
-            f"--methods {', '.join(unknown) or text}: unknown; known are "
+            f"--methods {', '.join(unknown) or text}: unknown; needed some of "
             f"{', '.join(known)}"
         )
     return names

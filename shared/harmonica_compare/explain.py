@@ -23,10 +23,10 @@ from harmonica_compare.case import one_line
 from harmonica_compare.masked_rows import Task, explain_rows, load_model
 from harmonica_compare.streams import Source, write_part
 from harmonica_compare.tasks import TaskError
-from harmonica_compare.workers import start_workers
+from harmonica_compare.workers import check_jobs, start_workers
 from harmonica_core import input_key
 from harmonica_core._types import Floats
-from harmonica_core.parallel import check_n_jobs, iterate_parallel
+from harmonica_core.parallel import iterate_parallel
 from harmonica_core.settings import check_budget, check_degree
 
 _MANIFEST = "explain.json"
@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--budget", default="auto", help="masks a row; auto")
     add("--seed", type=int, default=0)
     add("--batch", type=int, default=65536, help="model rows a call; 65536")
-    add("--n-jobs", type=int, default=1, help="processes; -1 for every core")
+    add("--jobs", type=int, default=1, help="processes; -1 for every core")
     add("--format", choices=("parquet", "csv"), default="parquet")
     add("--resume", action="store_true", help="go on where an earlier run stopped")
     add("--quiet", action="store_true", help="no progress bar")
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
         job = Job.of(args)
         job.open_folder(resume=args.resume)
         started = time.perf_counter()
-        n_rows = job.run(args.n_jobs, progress=not args.quiet)
+        n_rows = job.run(args.jobs, progress=not args.quiet)
     except (TaskError, ValueError, TypeError, OSError) as error:
         print(f"harmonica explain: {one_line(error)}", file=sys.stderr)
         return 2
@@ -168,7 +168,7 @@ class Job:
             else:
                 yield start, rows
 
-    def run(self, n_jobs: int, progress: bool) -> int:
+    def run(self, jobs: int, progress: bool) -> int:
         """Explain what is missing; return the number of rows that were."""
         n_rows = 0
         with tqdm(
@@ -178,11 +178,11 @@ class Job:
             disable=not progress,
         ) as bar:
             task = self.task
-            start_workers(n_jobs)
+            start_workers(jobs)
             results = iterate_parallel(
                 lambda chunk: (chunk[0], explain_rows(task, chunk[1], chunk[0])),
                 self.missing(bar),
-                n_jobs,
+                jobs,
             )
             for start, found in results:
                 columns = found.columns(start, self.source.features)
@@ -203,7 +203,7 @@ def _check_numbers(args: argparse.Namespace) -> None:
     if args.seed < 0:
         raise ValueError(f"--seed {args.seed}: needed a whole number, at least 0")
     _check_option("--degree", args.degree, check_degree)
-    _check_option("--n-jobs", args.n_jobs, check_n_jobs)
+    check_jobs(args.jobs)
 
 
 def _check_option(name: str, value: Any, check: Callable[[Any], Any]) -> Any:

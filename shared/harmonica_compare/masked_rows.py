@@ -18,7 +18,7 @@ from harmonica_core import draw_masks, fit_surrogates
 from harmonica_core._types import Floats, Masks
 from harmonica_core.evaluate import evaluate
 from harmonica_core.parallel import row_chunks
-from harmonica_core.resilience import BatchSize, is_out_of_memory, release_memory
+from harmonica_core.resilience import BatchSize
 
 
 class ModelError(TaskError):
@@ -174,31 +174,26 @@ def rows_that_fit(spec: str) -> BatchSize:
 
 def _outputs(spec: str, inputs: Floats) -> Floats:
     """Outputs of all rows: in one call, or in several where memory is short."""
-    size = rows_that_fit(spec)
     found: list[Floats] = []
     done = 0
     while done < len(inputs):
-        part = inputs[done : done + size.size]
-        outputs = _call(spec, part, size)
-        if outputs is not None:
-            found.append(outputs)
-            done += len(part)
+        found.append(_first_outputs(spec, inputs[done:]))
+        done += len(found[-1])
     return np.concatenate(found)
 
 
-def _call(spec: str, inputs: Floats, size: BatchSize) -> Floats | None:
-    """Call the model; None when memory ran out and ``size`` is smaller now."""
-    outputs: Any = None
+def _first_outputs(spec: str, inputs: Floats) -> Floats:
+    """Outputs of as many of the first rows as fit into memory."""
+
+    def call(n_rows: int) -> tuple[int, Floats]:
+        return n_rows, np.asarray(load_model(spec)(inputs[:n_rows]))
+
     try:
-        outputs = np.asarray(load_model(spec)(inputs))
+        n_rows, outputs = rows_that_fit(spec).run(call, len(inputs))
     except Exception as error:
-        if not is_out_of_memory(error) or not size.halve(len(inputs)):
-            raise ModelError(f"--model {spec} raised {told(error)}") from error
-    if outputs is None:
-        release_memory()
-        return None
-    _check_outputs(spec, outputs, len(inputs))
-    return np.asarray(outputs)
+        raise ModelError(f"--model {spec} raised {told(error)}") from error
+    _check_outputs(spec, outputs, n_rows)
+    return outputs
 
 
 def _check_outputs(spec: str, outputs: np.ndarray, n_rows: int) -> None:

@@ -86,7 +86,8 @@ class Results:
             RecursionError,
         ) as error:
             raise ValueError(
-                f"{path} is damaged or not a result of harmonica compare ({error!r})"
+                f"{path} is damaged or not a result of harmonica compare ({error!r}); "
+                "needed a results.json that it wrote"
             ) from error
 
     @classmethod

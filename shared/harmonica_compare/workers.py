@@ -9,6 +9,13 @@ import joblib
 from joblib.parallel import get_active_backend
 
 
+def check_jobs(jobs: int) -> int:
+    """Return the number of processes, or say what ``--jobs`` takes."""
+    if jobs == 0:
+        raise ValueError("--jobs 0: needed 1 or more processes, or -1 for every core")
+    return jobs
+
+
 def start_workers(jobs: int) -> None:
     """Start joblib's processes deaf to Ctrl-C: the parent alone answers it.
 

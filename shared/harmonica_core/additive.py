@@ -14,8 +14,9 @@ import numpy as np
 
 from harmonica_core import basis
 from harmonica_core._types import Floats, Table, Term
+from harmonica_core.checks import check_feature_count
 from harmonica_core.indices import superset_sums
-from harmonica_core.surrogate import Surrogate, check_feature_count
+from harmonica_core.surrogate import Surrogate
 
 # Terms of the resulting polynomial, counted with repetition.
 _MOST_TERMS = 1 << 22
@@ -112,7 +113,10 @@ def _read_mapping(
     terms = [term for term in values if term != ()]
     checked = basis.check_terms(terms, n_features)
     if len(checked) != len(terms):
-        raise ValueError("values name a term twice, in another order of its features")
+        raise ValueError(
+            "values name a term twice, in another order of its features; needed each "
+            "term once"
+        )
     wrong = [term for term in terms if np.shape(values[term]) != row]
     if wrong:
         raise ValueError(

@@ -130,7 +130,8 @@ def refuse_foreign(path: Path) -> None:
         raise ValueError(f"cache={str(path)!r} is a folder; needed a path to a file")
     if not path.parent.is_dir():
         raise FileNotFoundError(
-            f"cache={str(path)!r}: the folder {str(path.parent)!r} does not exist"
+            f"cache={str(path)!r}: the folder {str(path.parent)!r} does not exist; "
+            "make it first"
         )
     header = _first_bytes(path) if path.exists() else b""
     identity = int.from_bytes(header[68:72], "big")

@@ -19,8 +19,6 @@ from harmonica_core.resilience import (
     Caller,
     CallPolicy,
     OutOfTime,
-    is_out_of_memory,
-    release_memory,
 )
 
 Rows: TypeAlias = NDArray[np.int64]
@@ -71,17 +69,17 @@ def check_values(values: object, masks: Masks) -> Values:
     array = np.asarray(values)
     if array.dtype.kind not in "biuf":
         raise TypeError(
-            f"the value function returned dtype {array.dtype}; needed real numbers; "
-            "convert its result to float (for complex numbers take a real part)"
+            f"values have dtype {array.dtype}; needed real numbers: convert them to "
+            "float (for complex numbers take a real part)"
         )
     if array.ndim not in (1, 2) or len(array) != len(masks):
         raise ValueError(
-            f"the value function returned shape {array.shape} for {len(masks)} masks; "
+            f"values have shape {array.shape} for {len(masks)} masks; "
             f"needed ({len(masks)},) or ({len(masks)}, n_outputs): one row per mask"
         )
     if array.ndim == 2 and array.shape[1] == 0:
         raise ValueError(
-            f"the value function returned shape {array.shape}: no outputs at all; "
+            f"values have shape {array.shape}: no outputs at all; "
             "needed at least one column"
         )
     array = array.astype(np.float64)
@@ -96,7 +94,7 @@ def _check_finite(array: Values, masks: Masks) -> None:
         first = int(np.flatnonzero(bad)[0])
         kept = np.flatnonzero(masks[first]).tolist()
         raise ValueError(
-            f"the value function returned NaN or infinity for {int(bad.sum())} of "
+            f"values are NaN or infinity for {int(bad.sum())} of "
             f"{len(masks)} masks, first for the mask that keeps features {kept} "
             f"(value {array[first]}); an explanation needs finite numbers up to 1e300: "
             "fix the model's output for removed features or choose another baseline"
@@ -191,19 +189,12 @@ def _evaluate_first(
     todo: Rows, caller: Caller, found: _Collected, size: BatchSize
 ) -> Rows:
     """Evaluate the first batch of ``todo``, halved as long as it does not fit."""
-    while True:
-        rows = todo[: caller.allowed_size(size.size)]
-        try:
-            _call(caller, found, rows)
-            return rows
-        except Exception as error:
-            if not is_out_of_memory(error) or not size.halve(len(rows)):
-                raise
-        # Only here, after the exception has let go of the frames with the tensors.
-        release_memory()
+    return size.run(
+        lambda n: _call(caller, found, todo[:n]), len(todo), caller.allowed_size
+    )
 
 
-def _call(caller: Caller, found: _Collected, rows: Rows) -> None:
+def _call(caller: Caller, found: _Collected, rows: Rows) -> Rows:
     batch = found.masks[rows]
     try:
         found.store(rows, check_values(caller(batch), batch))
@@ -218,6 +209,7 @@ def _call(caller: Caller, found: _Collected, rows: Rows) -> None:
         with contextlib.suppress(AttributeError, TypeError):  # some have fixed slots
             error.evaluated = found.evaluated()  # type: ignore[attr-defined]
         raise
+    return rows
 
 
 class _Collected:
@@ -273,9 +265,9 @@ class _Collected:
             self._values = np.zeros((len(self.masks), *values.shape[1:]))
         if values.shape[1:] != self._values.shape[1:]:
             raise ValueError(
-                f"the value function returned rows of shape {values.shape[1:]} after "
-                f"rows of shape {self._values.shape[1:]}; needed the same number of "
-                "outputs for every mask"
+                f"values have rows of shape {values.shape[1:]} after rows of shape "
+                f"{self._values.shape[1:]}; needed the same number of outputs for "
+                "every mask"
             )
         self._values[rows] = values
         self.done[rows] = True

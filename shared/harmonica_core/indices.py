@@ -40,6 +40,7 @@ import numpy as np
 
 from harmonica_core import basis
 from harmonica_core._types import Floats, Table, Term, Values
+from harmonica_core.checks import is_whole
 from harmonica_core.index_weights import size_weights
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ def check_index(index: object) -> str:
 
 def check_order(order: object, degree: int) -> int:
     """Return a valid order: 1 to ``degree`` (order 1 is always answered)."""
-    if isinstance(order, bool) or not isinstance(order, (int, np.integer)):
+    if not is_whole(order):
         raise ValueError(f"order={order!r}; needed a whole number >= 1")
     if not 1 <= order <= max(1, degree):
         raise ValueError(

@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 import joblib
-import numpy as np
 from threadpoolctl import threadpool_limits
 from tqdm.auto import tqdm
+
+from harmonica_core.checks import is_whole
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -117,7 +118,7 @@ def check_n_jobs(n_jobs: object) -> int | None:
     """Return joblib's number of workers: None, positive, or -1, -2, ..."""
     if n_jobs is None:
         return None
-    if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)):
+    if not is_whole(n_jobs):
         raise ValueError(
             f"n_jobs={n_jobs!r}; needed a whole number of workers, -1 for every core, "
             "or None"

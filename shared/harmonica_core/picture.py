@@ -27,18 +27,11 @@ def encode(image: Any, segments: Any, n_features: int) -> dict[str, Any]:
         numbers that span n_features, as Captum's ids, of which some may be absent.
     n_features : int
     """
-    labels = segment_labels(segments, n_features)
-    pixels = as_pixels(image)
-    if pixels.shape[:2] != labels.shape:
-        raise ValueError(
-            f"image is {pixels.shape[0]} x {pixels.shape[1]} but segments are "
-            f"{labels.shape[0]} x {labels.shape[1]}; needed one label per pixel"
-        )
+    pixels, labels = pixels_and_labels(image, segments, n_features)
     step = -(-max(labels.shape) // _MAX_SIDE)
     thin = labels[::step, ::step]
-    if len(np.unique(thin)) == len(
-        np.unique(labels)
-    ):  # else a tiny segment would vanish
+    # Else a tiny segment would vanish.
+    if len(np.unique(thin)) == len(np.unique(labels)):
         pixels, labels = pixels[::step, ::step], thin
     height, width = labels.shape
     return {
@@ -49,6 +42,20 @@ def encode(image: Any, segments: Any, n_features: int) -> dict[str, Any]:
         "outline": _outline_path(labels),
         "centres": [centre(labels == i) for i in range(n_features)],
     }
+
+
+def pixels_and_labels(
+    image: Any, segments: Any, n_features: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return pixels ``(h, w, 3)`` and the feature of each of them, ``(h, w)``."""
+    labels = segment_labels(segments, n_features)
+    pixels = as_pixels(image)
+    if pixels.shape[:2] != labels.shape:
+        raise ValueError(
+            f"image is {pixels.shape[0]} x {pixels.shape[1]} but segments are "
+            f"{labels.shape[0]} x {labels.shape[1]}; needed one label per pixel"
+        )
+    return pixels, labels
 
 
 def segment_labels(segments: Any, n_features: int) -> np.ndarray:

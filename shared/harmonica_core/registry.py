@@ -86,7 +86,8 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
         def add(entry: Entry) -> Entry:
             if not callable(entry):
                 raise TypeError(
-                    f"{self._kind} {name!r} is {type(entry).__name__}, not a callable"
+                    f"{self._kind} {name!r} is {type(entry).__name__}; needed a "
+                    "callable"
                 )
             self._entries[name] = entry
             return entry

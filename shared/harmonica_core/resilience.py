@@ -11,9 +11,13 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+
+from harmonica_core.checks import check_count, is_whole
+
+Found = TypeVar("Found")
 
 _LONGEST_PAUSE = 60.0
 _MEMORY_WORDS = (
@@ -51,9 +55,7 @@ class CallPolicy:
     timeout: float | None = None
 
     def __post_init__(self) -> None:
-        whole = isinstance(self.retries, (int, np.integer))
-        if isinstance(self.retries, bool) or not whole or self.retries < 0:
-            raise ValueError(f"retries={self.retries!r}; needed a whole number >= 0")
+        check_count(self.retries, "retries")
         _check_positive("backoff", self.backoff, "seconds", zero=True)
         if self.rate_limit is not None:
             _check_positive("rate_limit", self.rate_limit, "evaluations per second")
@@ -90,12 +92,34 @@ class BatchSize:
     def __init__(self, size: int) -> None:
         self.size = check_batch_size(size)
 
-    def halve(self, tried: int) -> bool:
-        """Go below a batch of ``tried`` masks that did not fit; False at one mask."""
-        if tried <= 1:
-            return False
-        self.size = min(self.size, tried // 2)
-        return True
+    def run(
+        self,
+        call: Callable[[int], Found],
+        most: int,
+        allowed: Callable[[int], int] | None = None,
+    ) -> Found:
+        """Return ``call(n)``, with n halved as long as that runs out of memory.
+
+        Parameters
+        ----------
+        call : callable
+            Takes the most masks (or model rows) that it may put into one call.
+        most : int
+            What there is to call with; n is no more than that, or nothing is halved.
+        allowed : callable, optional
+            Lowers n before each try, such as `Caller.allowed_size`.
+        """
+        while True:
+            n = min(most, self.size)
+            n = n if allowed is None else allowed(n)
+            try:
+                return call(n)
+            except Exception as error:
+                if n <= 1 or not is_out_of_memory(error):
+                    raise
+            # Only here, after the exception has let go of the frames with the tensors.
+            release_memory()
+            self.size = min(self.size, n // 2)
 
     def __repr__(self) -> str:
         return f"BatchSize({self.size})"
@@ -103,7 +127,7 @@ class BatchSize:
 
 def check_batch_size(batch_size: object) -> int:
     """Return a whole number of masks per call, at least 1."""
-    if isinstance(batch_size, bool) or not isinstance(batch_size, (int, np.integer)):
+    if not is_whole(batch_size):
         raise ValueError(
             f"batch_size={batch_size!r}; needed a whole number of masks per call, >= 1"
         )

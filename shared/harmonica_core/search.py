@@ -14,7 +14,7 @@ from harmonica_core._types import Floats, Masks
 from harmonica_core.masks import check_masks
 
 # Candidate changes tried exhaustively; all masks of 17 features, triples of 100.
-DEFAULT_BUDGET = 200_000
+MAX_TRIES = 200_000
 _CHUNK = 1 << 14
 
 
@@ -82,12 +82,12 @@ def smallest_change(
     threshold: float,
     *,
     tolerance: float = 0.0,
-    budget: int = DEFAULT_BUDGET,
+    max_tries: int = MAX_TRIES,
 ) -> Change:
     """Find the fewest features to flip so that g crosses ``threshold``.
 
     Sizes 1, 2, ... are searched exhaustively while all changes up to that size number
-    at most ``budget``; a change found so is exact, and among those of its size it is
+    at most ``max_tries``; a change found so is exact, and among those of its size it is
     the one that goes farthest. Beyond that the best single flip is taken again and
     again until g crosses, then flips that are not needed are undone: greedy.
 
@@ -98,7 +98,7 @@ def smallest_change(
     threshold : float
     tolerance : float
         Values this close to the threshold do not count as past it.
-    budget : int
+    max_tries : int
         Largest number of changes to try exhaustively.
 
     Returns
@@ -119,7 +119,7 @@ def smallest_change(
     searched = tried = 0
     while searched < n_features:
         tried += math.comb(n_features, searched + 1)
-        if tried > budget:
+        if tried > max_tries:
             return _result(goal, before, _greedy(goal), exact=False, searched=searched)
         searched += 1
         change = _best_of_size(goal, searched)

@@ -12,6 +12,9 @@ import numpy as np
 
 from harmonica_core import basis, indices, storage
 from harmonica_core._types import Floats, Table, Term, Values
+from harmonica_core.checks import check_count, is_whole
+from harmonica_core.checks import check_feature_count as check_feature_count
+from harmonica_core.checks import check_names as check_names
 from harmonica_core.estimate import Estimate
 from harmonica_core.evaluate import Evaluated
 from harmonica_core.indices import Interactions
@@ -75,7 +78,7 @@ class Surrogate(Askable):
 
     def __post_init__(self) -> None:
         for what in ("n_features", "n_evaluations", "max_degree"):
-            object.__setattr__(self, what, _count(getattr(self, what), what))
+            object.__setattr__(self, what, check_count(getattr(self, what), what))
         table = basis.check_table(self.table, self.n_features)
         given = np.asarray(self.coef)
         if given.dtype.kind not in "biuf":
@@ -224,8 +227,7 @@ class Surrogate(Askable):
         """
         if self.coef.ndim == 1:
             raise ValueError("this surrogate has one output already; call it directly")
-        whole = isinstance(k, (int, np.integer)) and not isinstance(k, bool)
-        if not whole or not 0 <= k < self.n_outputs:
+        if not is_whole(k) or not 0 <= k < self.n_outputs:
             raise ValueError(
                 f"output {k!r}; needed a whole number from 0 to {self.n_outputs - 1}"
             )
@@ -362,43 +364,3 @@ class Surrogate(Askable):
     def load(cls, path: str | os.PathLike[str]) -> Surrogate:
         """Read what `save` wrote; anything else is refused with a ValueError."""
         return cls(**storage.unpack(*storage.read(path, "surrogate")))
-
-
-def check_names(
-    names: Iterable[Any] | None, needed: int, what: str
-) -> tuple[str, ...] | None:
-    """Return names as a tuple of the right length, or None."""
-    if names is None:
-        return None
-    found = tuple(str(name) for name in names)
-    if len(found) != needed:
-        raise ValueError(f"got {len(found)} {what}; needed {needed}")
-    return found
-
-
-def _count(number: Any, what: str) -> int:
-    """Return a whole number >= 0."""
-    whole = isinstance(number, (int, np.integer)) and not isinstance(number, bool)
-    if not whole or number < 0:
-        raise ValueError(f"{what}={number!r}; needed a whole number >= 0")
-    return int(number)
-
-
-# Masks of more features than this fill the memory by the hundred.
-MOST_FEATURES = 1_000_000
-
-
-def check_feature_count(n_features: object) -> int:
-    """Return the number of features, a whole number >= 1."""
-    if isinstance(n_features, bool) or not isinstance(n_features, (int, np.integer)):
-        raise ValueError(
-            f"n_features={n_features!r}; needed a whole number of features, >= 1"
-        )
-    if n_features < 1:
-        raise ValueError(f"n_features={n_features}; needed at least 1 feature")
-    if n_features > MOST_FEATURES:
-        raise ValueError(
-            f"n_features={n_features}; needed at most {MOST_FEATURES}: let one "
-            "feature stand for a group, such as a superpixel or a sentence"
-        )
-    return int(n_features)

@@ -1,4 +1,4 @@
-"""The fast Walsh-Hadamard transform: values of all masks <-> the whole spectrum."""
+"""The fast Walsh-Hadamard transform: values of all masks to the whole spectrum."""
 
 from __future__ import annotations
 
@@ -27,29 +27,16 @@ def spectrum_of_values(values: Floats) -> Floats:
     >>> spectrum_of_values(np.array([0.0, 1.0])).tolist()
     [0.5, 0.5]
     """
-    return _butterflies(values, inverse=False)
-
-
-def values_of_spectrum(coef: Floats) -> Floats:
-    """Values of every mask from the coefficients of every parity (the inverse)."""
-    return _butterflies(coef, inverse=True)
-
-
-def _butterflies(array: Floats, inverse: bool) -> Floats:
-    """Apply one 2x2 step per feature; removed comes first along each feature's axis."""
-    out = np.array(array, dtype=np.float64)
+    out = np.array(values, dtype=np.float64)
     n = int(len(out)).bit_length() - 1
     if len(out) != 1 << n:
         raise ValueError(
             f"got {len(out)} values; needed a power of two, one value per mask"
         )
     tail = out.shape[1:]
-    for feature in range(n):
+    for feature in range(n):  # f(removed), f(kept) -> a_without, a_with
         pairs = out.reshape(-1, 2, 1 << feature, *tail)
-        first, second = pairs[:, 0].copy(), pairs[:, 1].copy()
-        if inverse:  # a_without, a_with -> f(removed), f(kept)
-            pairs[:, 0], pairs[:, 1] = first - second, first + second
-        else:  # f(removed), f(kept) -> a_without, a_with
-            pairs[:, 0], pairs[:, 1] = second + first, second - first
-            pairs *= 0.5
+        removed, kept = pairs[:, 0].copy(), pairs[:, 1].copy()
+        pairs[:, 0], pairs[:, 1] = kept + removed, kept - removed
+        pairs *= 0.5
     return out

@@ -184,11 +184,11 @@ class Askable:
         *,
         start: Any = None,
         output: int = 0,
-        budget: int = search.DEFAULT_BUDGET,
+        max_tries: int = search.MAX_TRIES,
     ) -> Change:
         """Find the fewest features to flip so that g crosses ``threshold``.
 
-        Exact while all changes up to the needed size number at most ``budget``,
+        Exact while all changes up to the needed size number at most ``max_tries``,
         greedy beyond; `Change.exact` says which. See `search.smallest_change`.
 
         Parameters
@@ -197,7 +197,8 @@ class Askable:
         start : bool (n_features,), optional
             Mask to start from; everything kept by default.
         output : int
-        budget : int
+        max_tries : int
+            Largest number of changes to try exhaustively.
 
         Examples
         --------
@@ -213,7 +214,7 @@ class Askable:
             search.as_start(start, self.n_features),
             threshold,
             tolerance=whatif_data.tolerance(one),
-            budget=budget,
+            max_tries=max_tries,
         )
 
     def _repr_html_(self: AnySurrogate) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 
 from harmonica_core import picture, search
 from harmonica_core._types import Floats, Masks, Values
+from harmonica_core.checks import check_names
 from harmonica_core.estimate import Estimate
 from harmonica_core.evaluate import Evaluated
 
@@ -93,12 +94,12 @@ def collect(
         "anchors": anchors(one).astype(int).tolist(),
         "base": float(local.base_value),
         "shapley": local.shapley_values().tolist(),
-        "error": _error(one),
+        "error": None if one.error is None else np.ravel(one.error.value).item(),
         "radius": one.radius,
         "evaluated": shown and _packed(shown),
         "range": _range(one, shown, threshold),
         "tolerance": tolerance(one),
-        "budget": search.DEFAULT_BUDGET,
+        "maxTries": search.MAX_TRIES,
         "threshold": None if threshold is None else float(threshold),
         "start": start.astype(int).tolist(),
         "output": one.output_names[0] if one.output_names else None,
@@ -186,29 +187,23 @@ def _names(
     image: Any,
 ) -> list[str]:
     n = surrogate.n_features
-    chosen = surrogate.feature_names if feature_names is None else feature_names
+    chosen = check_names(feature_names, n, "feature_names") or surrogate.feature_names
     if chosen is not None:
-        names = [str(name) for name in chosen]
-    elif words is not None:
-        names = [" ".join(text for text, k in words if k == i) for i in range(n)]
-    else:
-        prefix = "x" if image is None else "superpixel "
-        names = [f"{prefix}{i}" for i in range(n)]
-    if len(names) != n:
-        raise ValueError(f"got {len(names)} feature_names; needed {n}")
-    return names
+        return list(chosen)
+    if words is not None:
+        return [" ".join(text for text, k in words if k == i) for i in range(n)]
+    prefix = "x" if image is None else "superpixel "
+    return [f"{prefix}{i}" for i in range(n)]
 
 
 def _given(feature_values: Iterable[Any] | None, n_features: int) -> list[str] | None:
     if feature_values is None:
         return None
-    given = [
+    shown = (
         f"{value:.4g}" if isinstance(value, (float, np.floating)) else str(value)
         for value in feature_values
-    ]
-    if len(given) != n_features:
-        raise ValueError(f"got {len(given)} feature_values; needed {n_features}")
-    return given
+    )
+    return list(check_names(shown, n_features, "feature_values") or ())
 
 
 def _by_influence(surrogate: AnySurrogate) -> list[int]:
@@ -218,13 +213,6 @@ def _by_influence(surrogate: AnySurrogate) -> list[int]:
         for column in piece.table.T:
             np.add.at(mass, column, np.abs(piece.coef))
     return [int(i) for i in np.argsort(-mass[:-1], kind="stable")]
-
-
-def _error(surrogate: AnySurrogate) -> Json | None:
-    if surrogate.error is None:
-        return None
-    value, standard_error = np.ravel([*surrogate.error]).tolist()
-    return {"value": value, "standardError": standard_error}
 
 
 def _range(

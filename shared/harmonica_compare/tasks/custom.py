@@ -24,6 +24,7 @@ from harmonica_compare.modules import call_function
 from harmonica_compare.tasks import TaskError, TaskOptions, need_data
 from harmonica_compare.tasks.frames import read_frame
 from harmonica_core._types import Floats, Masks
+from harmonica_core.checks import is_whole
 from harmonica_core.evaluate import check_values
 
 
@@ -47,9 +48,10 @@ def _is_torch(made: Any) -> bool:
 
 
 def _value_case(function: Any, n_features: Any) -> Case:
-    if not callable(function) or not isinstance(n_features, (int, np.integer)):
+    if not callable(function) or not is_whole(n_features):
         raise TaskError(
-            "--model returned a pair that is not (value function, number of features)"
+            f"--model returned {type(function).__name__} with {n_features!r} features; "
+            "needed a value function and its number of features"
         )
     if n_features < 1:
         raise TaskError(

@@ -14,11 +14,11 @@ from typing import Any, Literal
 import numpy as np
 
 from harmonica_core._types import Floats, Masks, Values
+from harmonica_core.checks import check_feature_count
 from harmonica_core.estimate import Estimate
 from harmonica_core.evaluate import as_columns
 from harmonica_core.metrics.inputs import Function, values_on
 from harmonica_core.metrics.paths import best_masks
-from harmonica_core.surrogate import check_feature_count
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def insertion_deletion(
         deleted = ~inserted
     elif order == "subset":
         if g is None:
-            raise ValueError('order="subset" searches with g; got g=None')
+            raise ValueError('got g=None with order="subset"; needed g to search with')
         inserted = best_masks(g, n_features, largest=True)
         deleted = best_masks(g, n_features, largest=False)[:, ::-1]
     else:

@@ -19,10 +19,10 @@ from typing import Any, TypedDict
 import numpy as np
 
 from harmonica_core._types import Floats, Masks, Values
+from harmonica_core.checks import check_feature_count, is_whole
 from harmonica_core.evaluate import as_columns
 from harmonica_core.metrics.inputs import Function, is_known, values_on
 from harmonica_core.metrics.shells import Shell, check_radius, plan_shells
-from harmonica_core.surrogate import check_feature_count
 
 # Evaluations by default: of a value function, and where f is an array (they are free).
 MAX_EVALUATIONS = 1 << 14
@@ -38,9 +38,7 @@ class Sampling(TypedDict, total=False):
         Enumerate (and be exact) up to this many masks, sample this many beyond.
         Default 2**14; 2**20 where f is an array of values.
     seed : int, Generator or None
-        Seed of the masks; default 0.
-    rng : Generator
-        Draw from this generator instead of making one from ``seed``.
+        Seed of the masks, or where they are drawn from; default 0.
     batch_size : int
         Masks per call of f.
 
@@ -56,7 +54,6 @@ class Sampling(TypedDict, total=False):
 
     max_evaluations: int | None
     seed: int | np.random.Generator | None
-    rng: np.random.Generator | None
     batch_size: int
 
 
@@ -115,7 +112,6 @@ class EvaluationSet:
         *,
         max_evaluations: int | None = None,
         seed: int | np.random.Generator | None = 0,
-        rng: np.random.Generator | None = None,
         batch_size: int = 1024,
     ) -> EvaluationSet:
         """Choose masks that serve all ``radii`` and evaluate f on them, once each.
@@ -126,14 +122,14 @@ class EvaluationSet:
         n_features : int
         radii : iterable of int or None
             Neighbourhoods to serve: 1 to r features removed; None = all masks.
-        max_evaluations, seed, rng, batch_size
+        max_evaluations, seed, batch_size
             See `Sampling`.
         """
         n_features = check_feature_count(n_features)
         if max_evaluations is None:
             max_evaluations = MAX_KNOWN_EVALUATIONS if is_known(f) else MAX_EVALUATIONS
         shells = plan_shells(radii, n_features, _check_limit(max_evaluations))
-        rng = np.random.default_rng(seed) if rng is None else rng
+        rng = np.random.default_rng(seed)
         masks = np.concatenate([shell.masks(n_features, rng) for shell in shells])
         values = values_on(f, masks, n_features, "f", batch_size)
         return cls(n_features, masks, values, shells)
@@ -203,9 +199,8 @@ def evaluations_of(
 
 def _check_limit(max_evaluations: object) -> int:
     """Return a whole number of evaluations, at least 1."""
-    if isinstance(max_evaluations, (int, np.integer)):
-        if max_evaluations >= 1 and not isinstance(max_evaluations, bool):
-            return int(max_evaluations)
-    raise ValueError(
-        f"max_evaluations={max_evaluations!r}; needed a whole number of masks >= 1"
-    )
+    if not is_whole(max_evaluations) or max_evaluations < 1:
+        raise ValueError(
+            f"max_evaluations={max_evaluations!r}; needed a whole number of masks >= 1"
+        )
+    return int(max_evaluations)

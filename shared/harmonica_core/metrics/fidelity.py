@@ -7,6 +7,7 @@ from typing import Unpack
 import numpy as np
 
 from harmonica_core._types import Floats
+from harmonica_core.checks import check_feature_count
 from harmonica_core.estimate import Estimate
 from harmonica_core.metrics.evaluations import (
     EvaluationSet,
@@ -16,7 +17,6 @@ from harmonica_core.metrics.evaluations import (
 from harmonica_core.metrics.inputs import Function, values_on
 from harmonica_core.metrics.moments import estimate
 from harmonica_core.scaling import unit_of
-from harmonica_core.surrogate import check_feature_count
 
 
 def efficiency_gap(

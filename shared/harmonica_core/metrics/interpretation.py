@@ -53,7 +53,7 @@ def interpretation_error(
     root : bool
         False leaves the root out: ``E |f - g|^p``.
     **sampling
-        See `Sampling`: ``max_evaluations``, ``seed``, ``rng``, ``batch_size``.
+        See `Sampling`: ``max_evaluations``, ``seed``, ``batch_size``.
 
     Returns
     -------

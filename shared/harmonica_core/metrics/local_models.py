@@ -135,7 +135,9 @@ def _local_models(
     """Return the models and the function that says which one explains a mask."""
     if isinstance(models, AnchoredSurrogate):
         if regions is not None:
-            raise ValueError("got regions, but an AnchoredSurrogate has its own")
+            raise ValueError(
+                "got regions, but an AnchoredSurrogate has its own; leave them out"
+            )
         return list(models.surrogates), models.nearest
     if not callable(models) and not isinstance(models, Iterable):
         raise ValueError(

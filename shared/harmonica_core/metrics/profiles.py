@@ -9,6 +9,7 @@ from typing import Unpack
 import numpy as np
 
 from harmonica_core._types import Floats
+from harmonica_core.checks import check_feature_count
 from harmonica_core.estimate import Estimate
 from harmonica_core.metrics.evaluations import (
     EvaluationSet,
@@ -20,7 +21,6 @@ from harmonica_core.metrics.interpretation import (
     difference_of_residuals,
     norm_of_residuals,
 )
-from harmonica_core.surrogate import check_feature_count
 
 # The radii of the published tables; those beyond the number of features are left out.
 PUBLISHED_RADII: tuple[int | None, ...] = (1, 2, 4, 8, 16, 32, None)
@@ -85,7 +85,8 @@ class Profile:
     def _residual(self, method: str) -> Floats:
         if method not in self.residuals:
             raise ValueError(
-                f"no method {method!r} in this profile; it has {list(self.residuals)}"
+                f"no method {method!r} in this profile; needed one of "
+                f"{list(self.residuals)}"
             )
         return self.residuals[method]
 

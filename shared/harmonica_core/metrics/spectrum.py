@@ -15,6 +15,7 @@ import numpy as np
 from harmonica_core._types import Floats
 from harmonica_core.anchored import common_terms
 from harmonica_core.basis import term_numbers
+from harmonica_core.checks import check_feature_count
 from harmonica_core.estimate import Estimate
 from harmonica_core.evaluate import as_columns
 from harmonica_core.masks import all_masks
@@ -25,7 +26,7 @@ from harmonica_core.metrics.inputs import (
     is_known,
     values_on,
 )
-from harmonica_core.surrogate import Surrogate, check_feature_count
+from harmonica_core.surrogate import Surrogate
 from harmonica_core.transform import spectrum_of_values
 
 # Features up to which a function without a spectrum is enumerated to find it.

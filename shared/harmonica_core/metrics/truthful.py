@@ -24,6 +24,7 @@ import numpy as np
 from harmonica_core import basis
 from harmonica_core._types import Floats, Table
 from harmonica_core.basis import term_numbers
+from harmonica_core.checks import check_count
 from harmonica_core.estimate import Estimate
 from harmonica_core.masks import mask_numbers
 from harmonica_core.metrics.evaluations import (
@@ -117,10 +118,7 @@ def _check_readable(
             raise ValueError(f"got degree={degree} and terms; needed one of the two")
         return basis.check_table(terms, n_features)
     degree = 3 if degree is None else degree
-    whole = isinstance(degree, (int, np.integer)) and not isinstance(degree, bool)
-    if not whole or degree < 0:
-        raise ValueError(f"degree={degree!r}; needed a whole number >= 0")
-    return min(int(degree), n_features)
+    return min(check_count(degree, "degree"), n_features)
 
 
 def _enumerated(

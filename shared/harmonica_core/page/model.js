@@ -115,15 +115,15 @@ function binomial(n, k) {
   return Math.round(ways);
 }
 
-/** Exhaustive by size while all changes up to that size fit the budget, then greedy. */
-function smallestChange(model, threshold, tolerance, budget) {
+/** Exhaustive by size while the changes up to it number at most maxTries; then greedy. */
+function smallestChange(model, threshold, tolerance, maxTries) {
   const sign = model.value >= threshold ? -1 : 1;
   const past = (value) => sign * (value - threshold) - tolerance;
   let searched = 0;
   let tried = 0;
   while (searched < model.n) {
     tried += binomial(model.n, searched + 1);
-    if (tried > budget) {
+    if (tried > maxTries) {
       return { features: greedyChange(model, past, tolerance), exact: false, searched };
     }
     searched += 1;

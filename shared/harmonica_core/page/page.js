@@ -52,9 +52,9 @@ function drawAnswer() {
   show("g", g, number(g));
   show("additive", sum, number(sum));
   show("truth", truth, truth === undefined ? "\u2013" : number(truth));
-  write(byId("band"), data.error ? `\u00b1 ${short(data.error.value)} typical error` : "error not stated");
+  write(byId("band"), data.error === null ? "error not stated" : `\u00b1 ${short(data.error)} typical error`);
   const gap = sum - g;
-  const apart = Math.abs(gap) > Math.max(data.error ? data.error.value : 0, data.tolerance);
+  const apart = Math.abs(gap) > Math.max(data.error ?? 0, data.tolerance);
   write(byId("gap"), number(gap) === number(0) ? "agrees with g" : `${signed(gap)} from g`);
   byId("gap").classList.toggle("apart", apart && number(gap) !== number(0));
   write(byId("miss"), truth === undefined ? "not evaluated here" : `g is off by ${signed(g - truth)}`);
@@ -62,7 +62,7 @@ function drawAnswer() {
   place("mark-additive", sum);
   place("mark-truth", truth);
   place("threshold-line", threshold);
-  const half = data.error ? data.error.value : 0;
+  const half = data.error ?? 0;
   const from = Math.max(range.low, g - half);
   place("band-bar", half ? from : undefined, Math.min(range.high, g + half) - from);
   drawWarning();
@@ -94,7 +94,7 @@ function draw(changed) {
 
 /** Tell a screen reader what changed, in one sentence. */
 function announce(what) {
-  const error = data.error ? `, plus or minus ${short(data.error.value)}` : "";
+  const error = data.error === null ? "" : `, plus or minus ${short(data.error)}`;
   write(byId("live"), `${what}. Explanation ${byId("g").textContent}${error}; additive sum ${byId("additive").textContent}, ${byId("gap").textContent}; model ${byId("truth").dataset.value === "" ? "not evaluated here" : byId("truth").textContent}.`);
 }
 
@@ -141,7 +141,7 @@ function find() {
     return;
   }
   const threshold = Number(byId("threshold").value);
-  const { features, exact, searched } = smallestChange(model, threshold, data.tolerance, data.budget);
+  const { features, exact, searched } = smallestChange(model, threshold, data.tolerance, data.maxTries);
   drawAnswer();
   byId("apply").hidden = !features;
   if (!features) {

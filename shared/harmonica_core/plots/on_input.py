@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from harmonica_core._types import Floats, Term
-from harmonica_core.picture import as_pixels, centre, segment_labels
+from harmonica_core.picture import centre, pixels_and_labels
 from harmonica_core.plots import style
 from harmonica_core.whatif_data import one_output
 
@@ -58,7 +58,7 @@ def text(
     ['not', 'bad', '−2']
     """
     one: Any = one_output(surrogate, output)
-    words = [style.shorten(word, 24) for word in style.names_of(one, tokens)]
+    words = [style.shorten(word, 24) for word in style.names_of(one, tokens, "tokens")]
     arcs = list(style.pairs_of(one, index).items())[:n_arcs]
     widths = np.array([_width(word) for word in words])
     centres = np.cumsum(widths + _GAP) - widths / 2
@@ -212,13 +212,7 @@ def superpixels(
     ['+1']
     """
     one: Any = one_output(surrogate, output)
-    labels = segment_labels(segments, one.n_features)
-    pixels = as_pixels(image)
-    if pixels.shape[:2] != labels.shape:
-        raise ValueError(
-            f"image is {pixels.shape[:2]} but segments are {labels.shape}; needed one "
-            "label per pixel"
-        )
+    pixels, labels = pixels_and_labels(image, segments, one.n_features)
     phi = one.shapley_values()
     limit = float(np.abs(phi).max()) or 1.0
     ax = style.axes(ax, 6.4, 5.2 * labels.shape[0] / labels.shape[1] + 0.2)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from harmonica_core._types import Floats, Term
+from harmonica_core.checks import check_names
 
 if TYPE_CHECKING:
     from harmonica_core.surrogate import Surrogate
@@ -103,15 +104,13 @@ def shorten(name: str, length: int = 32) -> str:
     return name if len(name) <= length else name[: length - 1] + "…"
 
 
-def names_of(surrogate: Surrogate, feature_names: Iterable[str] | None) -> list[str]:
+def names_of(
+    surrogate: Surrogate, names: Iterable[str] | None, what: str = "feature_names"
+) -> list[str]:
     """Names to print: the given ones, or the surrogate's own."""
     n = surrogate.n_features
-    if feature_names is None:
-        return [surrogate.feature_name(i) for i in range(n)]
-    names = [str(name) for name in feature_names]
-    if len(names) != n:
-        raise ValueError(f"got {len(names)} feature names; needed {n}")
-    return names
+    own = (surrogate.feature_name(i) for i in range(n))
+    return list(check_names(names, n, what) or own)
 
 
 def pairs_of(surrogate: Surrogate, index: str) -> dict[Term, float]:
