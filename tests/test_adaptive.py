@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from harmonica_core import adaptive, basis
+from harmonica_core import adaptive, basis, smooth
 from harmonica_core.adaptive import fit_adaptive
 from harmonica_core.error import stated_error
 from harmonica_core.lasso import fit_sparse
@@ -160,10 +160,10 @@ def test_noise_is_not_explained():
 
 def test_rough_functions_get_a_prior_with_noise(monkeypatch):
     masks = draw()
-    rough = 4 * np.random.default_rng(100).normal(size=1 << N)
+    rough = 16 * np.random.default_rng(100).normal(size=1 << N)
     values = (network(masks) + rough[mask_numbers(masks)])[:, None]
     with_noise = error(fit_adaptive(masks, values), network)
-    monkeypatch.setattr(adaptive, "_ROUGH", np.inf)
+    monkeypatch.setattr(smooth, "_ROUGH", np.inf)
     without = error(fit_adaptive(masks, values), network)
     assert with_noise < 0.97 * without
 

@@ -1,11 +1,11 @@
 """The readable set chosen by the samples: sparse and smooth fits, honestly blended.
 
 The sparse candidate is the LASSO on all terms up to a degree; with fewer samples than
-terms there is a second one, up to one degree less. The smooth one is a Gaussian-process
-interpolant (`harmonica_core.interpolant`), which reaches terms of every size. All are
-cross-validated on the same folds, screening and tuning included. The share of each, for
-even and for odd terms, is the one with the least held-out error; a convex combination
-of polynomials is a polynomial.
+terms there is a second one, up to one degree less. The smooth one is a mean of
+Gaussian-process interpolants (`harmonica_core.smooth`), with terms of every size. All
+are cross-validated on the same folds, screening and tuning included. The share of each,
+for even and for odd terms, is the one with the least held-out error; a convex
+combination of polynomials is a polynomial.
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ from numpy.typing import NDArray
 
 from harmonica_core import basis
 from harmonica_core._types import Floats, Masks, Table
-from harmonica_core.folds import N_FOLDS
-from harmonica_core.interpolant import Interpolant, fit_interpolant
 from harmonica_core.kernel import ALL
 from harmonica_core.lasso import SparseFit, fit_sparse
 from harmonica_core.shares import PartRows, shares
+from harmonica_core.smooth import fit_smooth
 
 _MAX_TERMS = 1 << 17
 # Rows of one interpolant, and rows times outputs; beyond, the sparse fit stands alone.
@@ -29,8 +28,6 @@ _MAX_ROWS, _MAX_WORK = 2100, 1 << 15
 _MAX_FEATURES = 64
 # Terms are dropped while together they stay below this share of the error.
 _NEGLIGIBLE = 0.05
-# Where more than this share of the variance is left, a prior with noise is tried.
-_ROUGH = 0.04
 
 
 @dataclass(frozen=True)
@@ -180,20 +177,19 @@ def _blend(
     table: Table,
 ) -> _Blend:
     """Blend the sparse coefficients ``(n_terms,)`` of one output with a smooth fit."""
-    centre = values.mean()
+    centre = float(np.average(rows.split(values)[0], weights=rows.weights))
     target = rows.split(values - centre)
-    fit, smooth_residual, gain = _smooth(rows, target, table.shape[1])
+    smooth = fit_smooth(rows, target, table)
     left = [target - rows.split(one - centre) for one in held_out]
-    residuals = np.stack([*left, smooth_residual])
+    residuals = np.stack([*left, smooth.residual])
     power = float(rows.mean_square(target).sum())
     share, crossed = shares(rows, residuals, power)
-    smooth = fit.coefficients(table)
-    smooth[0] += centre
     coef = np.zeros(len(table))
-    for part, one in zip(share, (*sparse, smooth), strict=True):
+    for part, one in zip(share, (*sparse, smooth.coef), strict=True):
         coef += _by_size(table, rows.parities, part) * one
+    coef[0] += centre * share[-1, 0]
     raw = (crossed * residuals).sum(axis=0)
-    residuals[-1] *= gain[:, None]
+    residuals[-1] *= smooth.gain[:, None]
     scaled = (crossed * residuals).sum(axis=0)
     stated = float(np.sqrt(rows.mean_square(scaled).sum()))
     # The scaling is a forecast: it may be off by half of what it takes away.
@@ -204,49 +200,6 @@ def _blend(
         max(doubt, 0.0),
         share[-1],
     )
-
-
-def _smooth(
-    rows: PartRows, target: Floats, degree: int
-) -> tuple[Interpolant, Floats, Floats]:
-    """Interpolate; cross-validate with the prior learnt anew in each fold.
-
-    Returns
-    -------
-    fit : Interpolant
-    residual : float64 (n_parts, h)
-        From folds.
-    gain : float64 (n_parts,)
-        Expected ratio of the error of ``fit`` to that of a fold, which lacks a fifth of
-        the rows: the ratio of their leave-one-out errors.
-    """
-    fit = fit_interpolant(rows.signs, target, rows.parities)
-    alone = rows.mean_square(target - fit.left_out)
-    noisy = False
-    if alone.sum() > _ROUGH * rows.mean_square(target).sum():
-        other = fit_interpolant(rows.signs, target, rows.parities, noisy=True)
-        left = rows.mean_square(target - other.left_out)
-        if left.sum() < alone.sum():
-            fit, alone, noisy = other, left, True
-    residual = np.empty_like(target)
-    parts, inner = [], []
-    for fold in range(N_FOLDS):
-        out = rows.fold == fold
-        rest = rows.take(~out)
-        part = fit_interpolant(rest.signs, target[:, ~out], rows.parities, noisy=noisy)
-        residual[:, out] = target[:, out] - part.predict(rows.signs[out], degree)
-        parts.append(part)
-        inner.append(rest.mean_square(target[:, ~out] - part.left_out))
-    best = int(np.argmin(np.sum(inner, axis=1)))
-    if inner[best].sum() < alone.sum():
-        # More rows should do better: learning may have stopped at a poor prior.
-        other = fit_interpolant(rows.signs, target, rows.parities, parts[best].prior)
-        left = rows.mean_square(target - other.left_out)
-        if left.sum() < alone.sum():
-            fit, alone = other, left
-    usual = np.mean(inner, axis=0)
-    gain = np.sqrt(np.minimum(alone / np.where(usual > 0, usual, 1.0), 1.0))
-    return fit, residual, gain
 
 
 def _by_size(table: Table, parities: tuple[int, ...], share: Floats) -> Floats:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from harmonica_core import basis
 from harmonica_core._types import Floats, Table
@@ -73,18 +74,6 @@ class Interpolant:
                 out[part] += self.prior.mix[part, j] * (gram @ self.dual[part])
         return out
 
-    def coefficients(self, table: Table) -> Floats:
-        """``a_S`` of the given terms: ``(n_terms,)``, summed over the parts."""
-        members = (table[:, :, None] == np.arange(self.signs.shape[1])).any(axis=1)
-        odd = members.sum(axis=1) % 2 == 1
-        variances = np.zeros((len(self.parities), len(table)))
-        for j, rates in enumerate(self.prior.rates):
-            variances += np.outer(self.prior.mix[:, j], prior_variances(rates, members))
-        for row, parity in zip(variances, self.parities, strict=True):
-            if parity != ALL:
-                row[odd == (parity == EVEN)] = 0
-        return np.asarray((variances * _moments(self.signs, self.dual, table)).sum(0))
-
 
 def fit_interpolant(
     signs: Floats,
@@ -107,26 +96,78 @@ def fit_interpolant(
     noisy : bool
         Whether a prior that is learnt has noise.
     """
-    spread = np.sqrt((targets**2).mean(axis=1))
-    # A part that is rounding beside the others would only disturb their rates.
-    live = spread > _ROUNDING * np.sqrt((spread**2).sum())
-    scaled = targets[live] / spread[live, None]
-    kept = tuple(p for p, on in zip(parities, live, strict=True) if on)
     if prior is None:
-        prior = learnt_prior(signs, scaled, kept, _NOISE if noisy else 0.0)
-    else:
-        prior = Prior(prior.rates, prior.mix[live], prior.noise[live])
+        prior = learn_prior(signs, targets, parities, noisy=noisy)
+    live, spread = _live(targets)
     dual, left_out = np.zeros(targets.shape), np.zeros(targets.shape)
-    dual[live], left_out[live] = _interpolate(signs, scaled, kept, prior)
-    mix, noise = np.ones((len(parities), len(prior.rates))), np.zeros(len(parities))
-    mix[live], noise[live] = prior.mix, prior.noise
-    return Interpolant(
-        Prior(prior.rates, mix, noise),
-        parities,
+    dual[live], left_out[live] = _interpolate(
         signs,
-        dual * spread[:, None],
-        left_out * spread[:, None],
+        targets[live] / spread[live, None],
+        _of_live(parities, live),
+        Prior(prior.rates, prior.mix[live], prior.noise[live]),
     )
+    return Interpolant(
+        prior, parities, signs, dual * spread[:, None], left_out * spread[:, None]
+    )
+
+
+def learn_prior(
+    signs: Floats,
+    targets: Floats,
+    parities: tuple[int, ...],
+    *,
+    noisy: bool = False,
+    start: Prior | None = None,
+) -> Prior:
+    """Prior of all parts, from rows as in `fit_interpolant`.
+
+    With ``start``, only the last few steps on from there.
+    """
+    live, spread = _live(targets)
+    if start is not None:
+        start = Prior(start.rates, start.mix[live], start.noise[live])
+    found = learnt_prior(
+        signs,
+        targets[live] / spread[live, None],
+        _of_live(parities, live),
+        _NOISE if noisy else 0.0,
+        start,
+    )
+    mix, noise = np.ones((len(parities), len(found.rates))), np.zeros(len(parities))
+    mix[live], noise[live] = found.mix, found.noise
+    return Prior(found.rates, mix, noise)
+
+
+def mean_coefficients(fits: list[Interpolant], table: Table) -> Floats:
+    """``a_S (n_terms,)`` of the mean of interpolants of the same rows."""
+    first = fits[0]
+    members = (table[:, :, None] == np.arange(first.signs.shape[1])).any(axis=1)
+    odd = members.sum(axis=1) % 2 == 1
+    duals = np.concatenate([fit.dual for fit in fits])
+    moments = _moments(first.signs, duals, table).reshape(len(fits), -1, len(table))
+    total = np.zeros(len(table))
+    for fit, own in zip(fits, moments, strict=True):
+        variances = np.zeros(own.shape)
+        for rates, mix in zip(fit.prior.rates, fit.prior.mix.T, strict=True):
+            variances += np.outer(mix, prior_variances(rates, members))
+        for row, parity in zip(variances, fit.parities, strict=True):
+            if parity != ALL:
+                row[odd == (parity == EVEN)] = 0
+        total += (variances * own).sum(axis=0)
+    return total / len(fits)
+
+
+def _live(targets: Floats) -> tuple[NDArray[np.bool_], Floats]:
+    """Which parts are more than rounding beside the others, and the spread of each.
+
+    Such a part would only disturb the rates that all share.
+    """
+    spread = np.sqrt((targets**2).mean(axis=1))
+    return spread > _ROUNDING * np.sqrt((spread**2).sum()), spread
+
+
+def _of_live(parities: tuple[int, ...], live: NDArray[np.bool_]) -> tuple[int, ...]:
+    return tuple(parity for parity, on in zip(parities, live, strict=True) if on)
 
 
 def _interpolate(

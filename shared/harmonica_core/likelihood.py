@@ -20,9 +20,18 @@ _LEARNING_ROWS, _FIRST_STEPS, _STEPS, _LAST_STEPS = 256, 12, 15, 3
 
 
 def learnt_prior(
-    signs: Floats, targets: Floats, parities: tuple[int, ...], noise: float
+    signs: Floats,
+    targets: Floats,
+    parities: tuple[int, ...],
+    noise: float,
+    start: Prior | None = None,
 ) -> Prior:
-    """First one component, then two; where rows are many, mostly on some of them."""
+    """First one component, then two; where rows are many, mostly on some of them.
+
+    With ``start``, only the last steps on all rows.
+    """
+    if start is not None:
+        return _learn(signs, targets, parities, start, _LAST_STEPS)
     stride = -(-len(signs) // _LEARNING_ROWS)
     some = slice(None, None, stride)
     prior = flat_prior(signs.shape[1], len(parities), noise)

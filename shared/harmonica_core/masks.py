@@ -177,16 +177,16 @@ def mixed_masks(
     """Complementary pairs, a share ``near`` of which has a member near the input.
 
     Near pairs remove each single feature first and then 2 or 3 features at random;
-    the others are uniform, as in `paired_masks`, which this is for ``near = 0``. The
+    the others are the first of `paired_masks`, which this is for ``near = 0``. The
     place of near pairs in the sequence depends on ``near`` only, so these masks are
     prefix-stable as well.
     """
     if near == 0:
         return paired_masks(n_features, n_masks, rng)
-    uniform_rng, near_rng = rng.spawn(2)
+    (near_rng,) = rng.spawn(1)
     n_pairs = n_masks // 2
     # Each stream may have to step over every pair that the other one has taken.
-    uniform = paired_masks(n_features, 4 * n_pairs, uniform_rng)[::2]
+    uniform = paired_masks(n_features, 4 * n_pairs, rng)[::2]
     close = _near_halves(n_features, 2 * n_pairs, near_rng)
     place = np.floor(np.arange(n_pairs + 1) * near)
     wants_near = np.append(False, place[2:] > place[1:-1])

@@ -22,6 +22,8 @@ from harmonica_core.masks import NEAR_RADIUS, are_paired_alike
 # A share this small is none: exact recovery stays sparse.
 _SMALL_SHARE = 1e-3
 _ROUNDING = 1e-12
+# A row of at most this weight was drawn on purpose.
+_SELDOM = 0.5
 # Weights of the error near the input, beside that over the cube, and how much the
 # latter may rise.
 _NEAR_WEIGHTS, _RISE = 0.2 * 0.5 ** np.arange(16), 1.02
@@ -86,6 +88,11 @@ class PartRows:
         close = (removed >= 1) & (removed <= NEAR_RADIUS)
         opposite = (kept >= 1) & (kept <= NEAR_RADIUS) & (len(self.parities) > 1)
         return np.where(close, 1.0, np.where(opposite, -1.0, 0.0))
+
+    def usual(self) -> NDArray[np.bool_]:
+        """Rows ``(h,)`` that stand for the cube: not drawn twice as often, or more."""
+        usual = self.weights > _SELDOM
+        return usual if usual.sum() >= N_FOLDS else np.ones_like(usual)
 
     def take(self, chosen: NDArray[np.bool_]) -> PartRows:
         """Return the chosen rows."""
