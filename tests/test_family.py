@@ -127,7 +127,7 @@ def test_all_masks_within_the_budget_give_an_exact_error(name):
 def test_one_anchor_is_harmonica_bit_for_bit(alpha, budget):
     plain = harmonica(smooth, N, degree=2, budget=budget, alpha=alpha, seed=3)
     g = harmonica_anchor(
-        smooth, N, degree=2, budget=budget, alpha=alpha, seed=3, anchors=1
+        smooth, N, degree=2, budget=budget, alpha=alpha, seed=3, anchors=1, terms=None
     )
     assert isinstance(g, AnchoredSurrogate) and g.log_k == 0
     np.testing.assert_array_equal(g.evaluated.masks, plain.evaluated.masks)

@@ -21,6 +21,9 @@ from harmonica_core import family, fit_surrogate, from_attributions
 from harmonica_core.anchored import AnchoredSurrogate
 from harmonica_core.surrogate import Surrogate
 
+# Share of masks near the input, as in an adaptive fit.
+_NEAR = 0.1
+
 Explained = Surrogate | AnchoredSurrogate
 Run = Callable[[Case, Counted, int], Explained]
 
@@ -46,8 +49,11 @@ class Method:
 
 
 def harmonica(case: Case, f: Counted, seed: int, degree: int) -> Explained:
-    """Algorithm 1: the LASSO on all terms up to a degree."""
-    return family.harmonica(f, case.n_features, degree, f.budget, seed=seed)
+    """Algorithm 1: the LASSO on all terms up to a degree, a tenth of it near the input.
+
+    The published one draws uniform masks only.
+    """
+    return family.harmonica(f, case.n_features, degree, f.budget, seed=seed, near=_NEAR)
 
 
 def harmonica_auto(case: Case, f: Counted, seed: int) -> Explained:
@@ -64,7 +70,7 @@ def harmonica_local(case: Case, f: Counted, seed: int) -> Explained:
 
 
 def harmonica_anchor(case: Case, f: Counted, seed: int, anchors: int) -> Explained:
-    """Algorithm 3: one polynomial per anchor."""
+    """Algorithm 3: one polynomial per anchor, or the adaptive one and a correction."""
     return family.harmonica_anchor(
         f, case.n_features, budget=f.budget, seed=seed, anchors=anchors
     )

@@ -49,10 +49,10 @@ def fit_anchored(
     """Fit one polynomial per anchor to the masks nearest to it.
 
     With a given ``alpha``, the published LASSO of each anchor's masks alone. With
-    "auto", each anchor takes what predicts its held-out masks best: that, the LASSO of
-    all uniform masks, or the latter plus a LASSO of what it leaves in the cell. So
-    anchors cost little where one polynomial would do. An anchor that received fewer
-    than 12 masks takes the polynomial of all uniform masks.
+    "auto", each anchor takes what predicts its held-out masks best: that, the
+    polynomial of all uniform masks, or the latter plus a LASSO of what it leaves in the
+    cell. So anchors cost little where one polynomial would do. An anchor that received
+    fewer than 12 masks takes the polynomial of all uniform masks.
 
     Parameters
     ----------
@@ -61,7 +61,8 @@ def fit_anchored(
     anchors : bool (k, n_features)
         The first one is the input: everything kept.
     degree, alpha, terms
-        As in `harmonica_core.fit_surrogate`.
+        As in `harmonica_core.fit_surrogate`; with ``terms="auto"`` and no alpha given,
+        the polynomial of all uniform masks may hold larger terms.
     ends : bool
         Make g pass through f(all kept) and f(all removed), and the input's own
         polynomial through both.
@@ -71,17 +72,18 @@ def fit_anchored(
     sample = _Sample.of(masks, values, anchors, n_uniform)
     readable = ReadableSet.of(terms, sample.n_features, check_degree(degree))
     strength = check_alpha(alpha)
+    may_grow = readable.grows and strength is None
 
-    def fit(masks: Masks, columns: Floats) -> _Candidate:
-        found = fit_values(masks, columns, readable, strength, None)
-        return _Candidate.of(found, masks)
+    def fit(masks: Masks, columns: Floats, grows: bool = False) -> _Candidate:
+        some = replace(readable, grows=grows)
+        return _Candidate.of(fit_values(masks, columns, some, strength, None), masks)
 
     small = any(len(rows) < FEWEST_MASKS for rows in sample.cells)
     compares = strength is None and len(sample.cells) > 1
     shared = None
     if small or compares:
-        uniform = slice(sample.n_uniform)
-        shared = fit(sample.masks[uniform], sample.columns[uniform]).on(sample.masks)
+        uniform = sample.masks[: sample.n_uniform], sample.columns[: sample.n_uniform]
+        shared = fit(*uniform, may_grow).on(sample.masks)
     pieces, held_out = [], np.zeros_like(sample.columns)
     for rows in sample.cells:
         own = sample.masks[rows], sample.columns[rows]
@@ -90,7 +92,7 @@ def fit_anchored(
             left = fit(own[0], own[1] - shared.expected[rows])
             candidates += [fit(*own), candidates[0].plus(left)]
         elif len(rows) >= FEWEST_MASKS:
-            candidates = [fit(*own)]
+            candidates = [fit(*own, may_grow)]
         piece, held_out[rows] = _best(candidates, own[1] / sample.unit, sample.unit)
         pieces.append(piece)
     return _assemble(sample, pieces, held_out, readable.max_degree, ends)

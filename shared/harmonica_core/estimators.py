@@ -148,7 +148,9 @@ def fit_sampled(
     else:
         terms = readable.degree if readable.given is None else readable.given
         strength = "auto" if alpha is None else alpha
-        found = fit_sparse(masks, standard, terms, strength, weights=weights)
+        # Masks near the input count as often as they were drawn: that is what they
+        # were drawn for. Only the stated error is that of uniform masks.
+        found = fit_sparse(masks, standard, terms, strength)
     table = basis.with_empty_term(found.table)
     coef = np.concatenate([found.intercept[None, :], found.coef]) * spread
     coef[0] += centre

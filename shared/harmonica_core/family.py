@@ -22,6 +22,7 @@ from harmonica_core.anchored_fit import (
     fit_anchored,
     fit_constrained,
 )
+from harmonica_core.estimators import Terms
 from harmonica_core.evaluate import check_value_function, evaluate
 from harmonica_core.fit import fit_surrogate
 from harmonica_core.low_degree_fit import fit_low_degree
@@ -133,6 +134,7 @@ def harmonica_anchor(
     seed: Seed = 0,
     *,
     anchors: int = 3,
+    terms: Terms = "auto",
     ends: bool = False,
     **options: Any,
 ) -> AnchoredSurrogate:
@@ -143,13 +145,17 @@ def harmonica_anchor(
     one anchor there are no extra masks, and the result is Harmonica's. With
     ``alpha="auto"`` an anchor may also keep the polynomial of all masks, with or
     without a correction of its own, where that predicts held-out masks better than the
-    published LASSO of its own masks alone (see `anchored_fit`).
+    published LASSO of its own masks alone (see `anchored_fit`). A given alpha is the
+    published algorithm.
 
     Parameters
     ----------
     anchors : int
         k >= 1: the input itself and k - 1 uniform masks; there are at most
         ``2**n_features`` different ones, and more are not used.
+    terms : "auto", iterable of tuples, or None
+        As in `fit_surrogate`: with "auto" (and no alpha given) the polynomial of all
+        masks may hold terms larger than ``degree``.
     ends : bool
         Make the input's own polynomial pass through f(all kept) and f(all removed).
     value_function, n_features, degree, budget, alpha, seed
@@ -167,12 +173,12 @@ def harmonica_anchor(
     --------
     >>> f = lambda masks: np.maximum(masks.sum(axis=1) - 3, 0)  # a kink
     >>> one = harmonica(f, n_features=6, degree=1)
-    >>> two = harmonica_anchor(f, n_features=6, degree=1, anchors=2)
+    >>> two = harmonica_anchor(f, n_features=6, degree=1, anchors=2, terms=None)
     >>> f"{one.error.value:.1f} with one, {two.error.value:.1f} with two"
     '0.4 with one, 0.2 with two'
     """
-    check_settings(check_feature_count(n_features), degree, alpha)
-    fitter = partial(fit_anchored, degree=degree, alpha=alpha, ends=ends)
+    terms = check_settings(check_feature_count(n_features), degree, alpha, terms)
+    fitter = partial(fit_anchored, degree=degree, alpha=alpha, terms=terms, ends=ends)
     return _anchored(
         fitter, value_function, n_features, budget, seed, anchors, **options
     )

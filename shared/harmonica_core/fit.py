@@ -97,8 +97,8 @@ def fit_surrogate(
     near : float or "auto"
         Share of the masks drawn with at most 3 features removed (or kept), every
         single feature first. More of it lowers the error near the input and raises
-        the one over all masks a little; the fit and its error are weighted back to
-        all masks. "auto": 0.1 with ``terms="auto"``, otherwise 0.
+        the one over all masks a little. The stated error is that over all masks.
+        "auto": 0.1 with ``terms="auto"``, otherwise 0.
     ends : bool
         Make g pass exactly through f(all kept) and f(all removed).
     progress : bool
