@@ -20,6 +20,8 @@ from harmonica_core._types import Floats, Masks, Table, Term
 
 # Bytes that one block of columns may take; larger ones fall out of the cache.
 _BLOCK_BYTES = 1 << 23
+# Rows multiplied at a time: they should stay in the processor's cache.
+_CACHE_BYTES = 1 << 18
 
 
 def signs(masks: Masks, dtype: DTypeLike = np.float64) -> NDArray[Any]:
@@ -156,12 +158,15 @@ def columns(sign_rows: NDArray[Any], table: Table) -> NDArray[Any]:
     if table.shape[1] == 0:
         return np.ones((len(table), sign_rows.shape[1]), dtype=sign_rows.dtype)
     out = sign_rows[table[:, 0]]
+    step = max(1, _CACHE_BYTES // (out.itemsize * max(1, out.shape[1])))
     for position in range(1, table.shape[1]):
         longer = np.flatnonzero(table[:, position] >= 0)
-        if len(longer) == len(table):
-            out *= sign_rows[table[:, position]]
-        elif len(longer):
+        if 2 * len(longer) < len(table):
             out[longer] *= sign_rows[table[longer, position]]
+            continue
+        for start in range(0, len(table), step):  # the padding is a row of ones
+            block = slice(start, start + step)
+            out[block] *= sign_rows[table[block, position]]
     return out
 
 

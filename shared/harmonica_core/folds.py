@@ -33,13 +33,17 @@ class Part:
         number = np.arange(len(rows.weights))
         self.rows = rows
         self.folds = [number[fold::N_FOLDS] for fold in range(N_FOLDS)]
-        self._taken = [rows.take(fold) for fold in self.folds]
         self._every = Moments.of(rows.design.columns(), rows) if dense else None
         self.full = (
             Regression.growing(rows)
             if self._every is None
             else Regression(self._every, rows, dense=True)
         )
+
+    @cached_property
+    def _taken(self) -> list[Rows]:
+        """Rows of each fold."""
+        return [self.rows.take(fold) for fold in self.folds]
 
     @cached_property
     def trained(self) -> list[Regression]:

@@ -82,7 +82,7 @@ class Moments:
     def of(cls, columns: Signs, rows: Rows) -> Moments:
         """Sum over ``rows``; ``columns`` is ``(p, R)``."""
         weighted = weigh(columns, rows.weights)
-        targets = rows.targets * rows.weights[:, None]
+        targets = weigh(rows.targets.T, rows.weights).T
         return cls(
             float(rows.weights.sum()),
             weighted.sum(axis=1, dtype=np.float64),
@@ -104,7 +104,7 @@ class Moments:
         )
 
 
-def weigh(columns: Signs, weights: Floats) -> NDArray[Any]:
+def weigh(columns: NDArray[Any], weights: Floats) -> NDArray[Any]:
     """Columns times weights; plain signs stay in float32, where sums are exact."""
     return columns if (weights == 1).all() else columns * weights
 
