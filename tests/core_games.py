@@ -3,7 +3,7 @@
 import numpy as np
 import reference
 
-from harmonica_core import fit_surrogate
+from harmonica_core import basis, fit_surrogate
 from harmonica_core.masks import mask_numbers
 
 
@@ -39,3 +39,21 @@ def f2(masks):
 def f3(masks):
     a, b, c = np.where(masks, 1.0, -1.0)[:, :3].T
     return f2(masks) + a * b * c / 8
+
+
+def draw_pairs(n_features, n_masks, rng):
+    """Complementary pairs of uniform masks; some may occur twice."""
+    half = rng.random((n_masks // 2, n_features)) < 0.5
+    return np.stack([half, ~half], axis=1).reshape(-1, n_features)
+
+
+def random_network(n_features, rng, n_targets=1):
+    """A function of masks with terms of every size."""
+    inner = rng.normal(size=(n_features, 12)) * 1.5 / np.sqrt(n_features)
+    outer = rng.normal(size=(12, n_targets))
+    return lambda masks: np.tanh(np.where(masks, 1.0, -1.0) @ inner) @ outer + 3
+
+
+def predict(fit, masks):
+    """Values ``(m, K)`` of a sparse or adaptive fit."""
+    return basis.predict(masks, fit.table, fit.coef) + fit.intercept

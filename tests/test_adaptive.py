@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from core_games import predict
 
 from harmonica_core import adaptive, basis, smooth
 from harmonica_core.adaptive import fit_adaptive
@@ -31,10 +32,6 @@ def network(masks, seed=0):
 def corner(masks):
     """A tree leaf: terms of all sizes up to five."""
     return 1.0 * masks[:, :5].all(axis=1) + 0.1 * masks[:, 6]
-
-
-def predict(fit, masks):
-    return fit.intercept + basis.predict(masks, fit.table, fit.coef)
 
 
 def error(fit, function, n_features=N):

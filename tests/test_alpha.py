@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from core_games import draw_pairs, predict, random_network
 from sklearn.linear_model import LassoCV
 
 from harmonica_core import alpha, basis, path
 from harmonica_core.folds import Part
 from harmonica_core.lasso import Split, fit_sparse
-from tests.test_lasso import draw_pairs, network, predict
 
 
 def game(seed, n_features=10, decay=0.45):
@@ -50,7 +50,7 @@ def test_held_out_error_is_the_error_on_fresh_masks(seed):
 def test_held_out_predictions_have_not_seen_their_own_pair():
     rng = np.random.default_rng(0)
     masks = draw_pairs(8, 100, rng)
-    values = network(8, rng)(masks)
+    values = random_network(8, rng)(masks)
     changed = values.copy()
     changed[20:22] += [[0.3], [-0.4]]
     before = fit_sparse(masks, values, 2, 0.01).held_out
@@ -63,7 +63,7 @@ def test_held_out_predictions_have_not_seen_their_own_pair():
 def test_closed_form_agrees_with_folds(monkeypatch):
     rng = np.random.default_rng(0)
     masks, fresh = draw_pairs(18, 700, rng), draw_pairs(18, 4000, rng)
-    function = network(18, rng, 5)
+    function = random_network(18, rng, 5)
     closed = fit_sparse(masks, function(masks), 2)
     monkeypatch.setattr(alpha, "closed_form_holds", lambda parts: False)
     folds = fit_sparse(masks, function(masks), 2)
@@ -86,7 +86,7 @@ def test_few_masks_near_or_far_are_not_overfitted(kept):
     for seed in range(5):
         rng = np.random.default_rng(seed)
         masks, fresh = rng.random((300, 10)) < kept, rng.random((2000, 10)) < kept
-        function = network(10, rng)
+        function = random_network(10, rng)
         fit = fit_sparse(masks, function(masks), 3)
         peer = LassoCV(cv=5, eps=1e-4, alphas=60, max_iter=50_000)
         peer.fit(basis.design(masks, table), function(masks)[:, 0])

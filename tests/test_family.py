@@ -333,7 +333,7 @@ def test_bad_input():
     with pytest.raises(ValueError, match="all kept and all removed"):
         masks = all_masks(4)[1:]
         fit_anchored(masks, smooth(masks), masks[-1:], ends=True)
-    with pytest.raises(ValueError, match="not offered"):
+    with pytest.raises(ValueError, match="share a pull; needed"):
         masks = all_masks(4)
         fit_constrained(masks, smooth(masks), masks[-1:], terms="auto")
 

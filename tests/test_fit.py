@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from core_games import f1, f2, f3
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,21 +22,6 @@ from harmonica_core import masks as draw
 
 def signs(masks):
     return np.where(masks, 1.0, -1.0)
-
-
-def f1(masks):
-    a, b, c = signs(masks)[:, :3].T
-    return a / 2 - b / 3 + c / 4
-
-
-def f2(masks):
-    a, b, c = signs(masks)[:, :3].T
-    return f1(masks) - a * b / 5 + a * c / 6 - b * c / 7
-
-
-def f3(masks):
-    a, b, c = signs(masks)[:, :3].T
-    return f2(masks) + a * b * c / 8
 
 
 def smooth(masks):

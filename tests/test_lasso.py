@@ -2,27 +2,13 @@
 
 import numpy as np
 import pytest
+from core_games import draw_pairs, predict, random_network
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import Lasso
 
 from harmonica_core import basis, lasso
 from harmonica_core.lasso import fit_sparse
-
-
-def draw_pairs(n_features, n_masks, rng):
-    half = rng.random((n_masks // 2, n_features)) < 0.5
-    return np.stack([half, ~half], axis=1).reshape(-1, n_features)
-
-
-def network(n_features, rng, n_targets=1):
-    inner = rng.normal(size=(n_features, 12)) * 1.5 / np.sqrt(n_features)
-    outer = rng.normal(size=(12, n_targets))
-    return lambda masks: np.tanh(np.where(masks, 1.0, -1.0) @ inner) @ outer + 3
-
-
-def predict(fit, masks):
-    return basis.predict(masks, fit.table, fit.coef) + fit.intercept
 
 
 def objective(masks, values, coef, table, intercept, alpha, weights):
@@ -41,7 +27,7 @@ def test_objective_is_that_of_scikit_learn(monkeypatch, dense, weighted, paired,
     masks = draw_pairs(12, 240, rng)
     if not paired:
         masks = rng.random(masks.shape) < 0.6
-    values = network(12, rng)(masks)
+    values = random_network(12, rng)(masks)
     weights = np.repeat(rng.uniform(0.1, 2, 120), 2) if weighted else None
     table = basis.terms_up_to(12, 3)[1:]
     fit = fit_sparse(masks, values, 3, alpha, weights=weights)
@@ -63,7 +49,7 @@ def test_gap_of_something_else_is_not_small():
     rng = np.random.default_rng(0)
     masks = draw_pairs(8, 100, rng)
     rows = lasso.Split.of(masks, basis.terms_up_to(8, 2)[1:], None).rows(
-        network(8, rng)(masks)
+        random_network(8, rng)(masks)
     )
     parts = [lasso.Part(one, dense=True) for one in rows]
     every, alpha = np.array([0]), np.array([0.01])
@@ -122,7 +108,7 @@ def test_targets_do_not_see_each_other(monkeypatch, dense):
         monkeypatch.setattr(lasso, "_is_dense", lambda *_: False)
     rng = np.random.default_rng(1)
     masks = draw_pairs(9, 300, rng)
-    values = network(9, rng, 4)(masks)
+    values = random_network(9, rng, 4)(masks)
     values[:, 3] = basis.predict(masks, basis.table_of([(1, 2)]), np.ones((1, 1)))[:, 0]
     together = fit_sparse(masks, values, 3)
     for k in range(4):
@@ -142,7 +128,7 @@ def test_targets_do_not_see_each_other(monkeypatch, dense):
 def test_memory_bounds_the_targets_at_once(monkeypatch):
     rng = np.random.default_rng(1)
     masks = draw_pairs(6, 60, rng)
-    values = network(6, rng, 7)(masks)
+    values = random_network(6, rng, 7)(masks)
     sizes = []
     plain = lasso._fit
 
@@ -167,7 +153,7 @@ def test_memory_bounds_the_targets_at_once(monkeypatch):
 def test_scaled_and_shifted_values_scale_the_fit(factor, shift, seed):
     rng = np.random.default_rng(seed)
     masks = draw_pairs(6, 120, rng)
-    values = network(6, rng)(masks)
+    values = random_network(6, rng)(masks)
     plain = fit_sparse(masks, values, 2)
     moved = fit_sparse(masks, factor * values + shift * abs(factor), 2)
     np.testing.assert_array_equal(moved.table, plain.table)
@@ -182,7 +168,7 @@ def test_scaled_and_shifted_values_scale_the_fit(factor, shift, seed):
 def test_renamed_features_rename_the_terms(seed):
     rng = np.random.default_rng(seed)
     masks = draw_pairs(8, 160, rng)
-    values = network(8, rng)(masks)
+    values = random_network(8, rng)(masks)
     names = rng.permutation(8)
     plain = fit_sparse(masks, values, 2)
     renamed = fit_sparse(masks[:, names], values, 2)
@@ -218,7 +204,7 @@ def test_a_constant_has_no_terms(constant, alpha):
 def test_few_masks(n_features, n_masks, degree):
     rng = np.random.default_rng(0)
     masks = draw_pairs(n_features, n_masks, rng)
-    fit = fit_sparse(masks, network(n_features, rng, 2)(masks), degree)
+    fit = fit_sparse(masks, random_network(n_features, rng, 2)(masks), degree)
     assert np.isfinite(fit.coef).all()
     assert np.isfinite(fit.held_out).all()
 
@@ -234,7 +220,7 @@ def test_many_terms_are_dense_where_one_path_decides(monkeypatch):
     assert not lasso._is_dense(few, 1 << 30)
     weighted = lasso.Split.of(masks, split.table, np.repeat(rng.random(200), 2))
     assert not lasso._is_dense(weighted, 1 << 30)
-    values = network(9, rng, 1)(masks)
+    values = random_network(9, rng, 1)(masks)
     dense = fit_sparse(masks, values, 3, 0.05)
     growing = fit_sparse(masks, values, 3, 0.05, memory=1 << 15)
     np.testing.assert_allclose(

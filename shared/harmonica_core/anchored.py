@@ -196,20 +196,6 @@ class AnchoredSurrogate(Askable):
                 out[rows] = piece(checked[rows])
         return out
 
-    @property
-    def base_value(self) -> Any:
-        """``g(all removed)``: a float, or ``(n_outputs,)``."""
-        return self._at(False)
-
-    @property
-    def full_value(self) -> Any:
-        """``g(all kept)``: a float, or ``(n_outputs,)``."""
-        return self._at(True)
-
-    def _at(self, kept: bool) -> Any:
-        value = self(np.full((1, self.n_features), kept))[0]
-        return value if np.ndim(value) else float(value)
-
     def shapley_values(self) -> Values:
         """Shapley values of the input's own polynomial, ``own``.
 
@@ -332,10 +318,16 @@ class AnchoredSurrogate(Askable):
         header, arrays = storage.read(path, "anchored")
         whole = Surrogate(**storage.unpack(header, arrays))
         if not isinstance(header.get("parts"), list) or "anchors" not in arrays:
-            raise ValueError(f"{os.fspath(path)!r} lacks its pieces; it is damaged")
+            raise ValueError(
+                f"{os.fspath(path)!r} lacks its pieces: it is damaged; needed a file "
+                "written by save()"
+            )
         packed = np.atleast_2d(arrays["anchors"])
         if packed.dtype != np.uint8 or packed.shape[1] != -(-whole.n_features // 8):
-            raise ValueError(f"{os.fspath(path)!r} has odd anchors; it is damaged")
+            raise ValueError(
+                f"{os.fspath(path)!r} has odd anchors: it is damaged; needed a file "
+                "written by save()"
+            )
         return cls(
             anchors=np.unpackbits(packed, axis=1, count=whole.n_features).astype(bool),
             surrogates=tuple(

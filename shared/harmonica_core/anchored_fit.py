@@ -118,7 +118,10 @@ def fit_constrained(
     sample = _Sample.of(masks, values, anchors, n_uniform)
     readable = ReadableSet.of(terms, sample.n_features, check_degree(degree))
     if readable.grows:
-        raise ValueError('terms="auto" is not offered for anchors that share a pull')
+        raise ValueError(
+            'terms="auto" for anchors that share a pull; needed None or tuples of '
+            "features"
+        )
     l2 = check_consistency(consistency)
     few = len(sample.masks) < FEWEST_MASKS
     if few and draw.rows_of_all(sample.masks) is None:  # a constant, for all anchors

@@ -22,6 +22,7 @@ from harmonica_core.anchored_fit import (
     fit_anchored,
     fit_constrained,
 )
+from harmonica_core.checks import check_feature_count, check_names, is_whole
 from harmonica_core.estimators import Terms
 from harmonica_core.evaluate import check_value_function, evaluate
 from harmonica_core.fit import fit_surrogate
@@ -33,7 +34,7 @@ from harmonica_core.settings import (
     check_settings,
     draw_masks,
 )
-from harmonica_core.surrogate import Surrogate, check_feature_count, check_names
+from harmonica_core.surrogate import Surrogate
 
 __all__ = [
     "anchor_masks",
@@ -342,7 +343,7 @@ def _evaluate(
 
 def check_anchors(anchors: object) -> int:
     """Return a whole number of anchors, at least 1."""
-    if isinstance(anchors, bool) or not isinstance(anchors, (int, np.integer)):
+    if not is_whole(anchors):
         raise ValueError(f"anchors={anchors!r}; needed a whole number >= 1")
     if anchors < 1:
         raise ValueError(f"anchors={anchors}; needed at least 1, the input itself")

@@ -15,6 +15,7 @@ from harmonica_core import basis
 from harmonica_core import masks as draw
 from harmonica_core._types import Floats, Masks, ValueFunction, Values
 from harmonica_core.cache import CacheKey, ValueCache
+from harmonica_core.checks import check_feature_count, check_names
 from harmonica_core.ends import rows_of_ends, through_ends
 from harmonica_core.estimate import Estimate
 from harmonica_core.estimators import (
@@ -38,7 +39,7 @@ from harmonica_core.settings import (
     draw_masks,
     near_share,
 )
-from harmonica_core.surrogate import Surrogate, check_feature_count, check_names
+from harmonica_core.surrogate import Surrogate
 
 
 def fit_surrogate(

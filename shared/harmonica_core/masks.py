@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harmonica_core._types import Floats, Masks
+from harmonica_core.checks import is_whole
 
 # Up to this many pairs (or ball members) we draw without replacement from a list.
 _LISTABLE = 1 << 19
@@ -73,7 +74,8 @@ def mask_numbers(masks: Masks) -> np.ndarray:
     """Row numbers ``(m,)`` of masks in `all_masks`; needs at most 62 features."""
     if masks.shape[1] > 62:
         raise ValueError(
-            f"got {masks.shape[1]} features; mask numbers need at most 62 (one int64)"
+            f"got {masks.shape[1]} features; needed at most 62 for numbers of masks "
+            "(one int64)"
         )
     return masks.astype(np.int64) @ (np.int64(1) << np.arange(masks.shape[1]))
 
@@ -256,7 +258,7 @@ def check_radius(radius: int | None, n_features: int) -> int | None:
     """Return a valid radius (1 .. n_features, or None for the whole cube)."""
     if radius is None:
         return None
-    if isinstance(radius, bool) or not isinstance(radius, (int, np.integer)):
+    if not is_whole(radius):
         raise ValueError(
             f"radius={radius!r} is not a whole number; needed 1 to {n_features} "
             "features removed, or None for all masks"
@@ -271,13 +273,11 @@ def check_radius(radius: int | None, n_features: int) -> int | None:
 
 def clip_radius(radius: object, n_features: int) -> int:
     """Return a whole radius >= 1; more than ``n_features`` means all of them."""
-    whole = isinstance(radius, (int, np.integer)) and not isinstance(radius, bool)
-    size = int(radius) if whole else 0  # type: ignore[call-overload]
-    if size < 1:
+    if not is_whole(radius) or radius < 1:
         raise ValueError(
             f"radius={radius!r}; needed a whole number of removed features, >= 1"
         )
-    return min(size, n_features)
+    return min(int(radius), n_features)
 
 
 def covers(n_features: int, budget: int) -> bool:

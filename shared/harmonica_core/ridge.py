@@ -99,8 +99,8 @@ def check_solver(solver: object, alpha: object, terms: object) -> None:
         raise ValueError(f'solver={solver!r}; needed "auto", "ridge" or "lasso"')
     if solver == "ridge" and not _is_plain(alpha, terms):
         raise ValueError(
-            'solver="ridge" takes neither alpha nor terms; leave them out or use '
-            'solver="lasso"'
+            f"solver='ridge' with alpha={alpha!r}, terms={terms!r}; needed neither of "
+            'them: leave them out or use solver="lasso"'
         )
 
 
@@ -140,7 +140,7 @@ def fit_ridge(masks: Masks, values: Floats, degree: int) -> Fit:
     """
     if not are_paired(masks):
         raise ValueError(
-            "the masks are not complementary pairs; draw them with shapley_masks"
+            "the masks are not complementary pairs; needed masks from shapley_masks"
         )
     return fit_scaled(lambda scaled, _: _fit(masks, scaled, degree), values, None)
 

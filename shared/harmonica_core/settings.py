@@ -8,8 +8,8 @@ import numpy as np
 
 from harmonica_core import masks as draw
 from harmonica_core._types import Masks
+from harmonica_core.checks import check_feature_count, is_whole
 from harmonica_core.estimators import ReadableSet, Terms
-from harmonica_core.surrogate import check_feature_count
 
 # Masks times features: what the largest table of masks may hold, one byte each.
 _MOST_CELLS = 1 << 32
@@ -40,7 +40,7 @@ def check_settings(
 
 def check_degree(degree: object) -> int:
     """Return a whole number >= 1."""
-    if isinstance(degree, bool) or not isinstance(degree, (int, np.integer)):
+    if not is_whole(degree):
         raise ValueError(f"degree={degree!r}; needed a whole number >= 1")
     if degree < 1:
         raise ValueError(f"degree={degree}; needed at least 1 (single features)")
@@ -62,7 +62,7 @@ def check_budget(budget: object, n_features: int, name: str = "budget") -> int:
     """Return the number of masks to evaluate, at least 2; errors call it ``name``."""
     if isinstance(budget, str) and budget == "auto":
         return auto_budget(n_features)
-    if isinstance(budget, bool) or not isinstance(budget, (int, np.integer)):
+    if not is_whole(budget):
         raise ValueError(
             f'{name}={budget!r}; needed a whole number of evaluations or "auto"'
         )

@@ -12,9 +12,11 @@ import numpy as np
 
 from harmonica_core import basis, indices, storage
 from harmonica_core._types import Floats, Table, Term, Values
-from harmonica_core.checks import check_count, is_whole
-from harmonica_core.checks import check_feature_count as check_feature_count
-from harmonica_core.checks import check_names as check_names
+from harmonica_core.checks import (
+    check_count,
+    check_names,
+    is_whole,
+)
 from harmonica_core.estimate import Estimate
 from harmonica_core.evaluate import Evaluated
 from harmonica_core.indices import Interactions
@@ -134,20 +136,6 @@ class Surrogate(Askable):
         """``{term: coef}``; the coef is a row ``(n_outputs,)`` for several outputs."""
         coef = self.coef.tolist() if self.coef.ndim == 1 else list(self.coef)
         return dict(zip(self.terms, coef, strict=True))
-
-    @property
-    def base_value(self) -> Any:
-        """``g(all removed)``: a float, or ``(n_outputs,)``."""
-        return self._at(False)
-
-    @property
-    def full_value(self) -> Any:
-        """``g(all kept)``: a float, or ``(n_outputs,)``."""
-        return self._at(True)
-
-    def _at(self, kept: bool) -> Any:
-        value = self(np.full((1, self.n_features), kept))[0]
-        return float(value) if self.coef.ndim == 1 else value
 
     def shapley_values(self) -> Values:
         """Shapley values of g: ``(n_features,)`` or ``(n_features, n_outputs)``.

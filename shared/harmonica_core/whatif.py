@@ -20,6 +20,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from harmonica_core import search, whatif_data
 from harmonica_core.search import Change
 from harmonica_core.whatif_data import AnySurrogate
@@ -103,8 +105,23 @@ def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(digest).decode()
 
 
+def _at(g: AnySurrogate, kept: bool) -> Any:
+    value = g(np.full((1, g.n_features), kept))[0]
+    return value if np.ndim(value) else float(value)
+
+
 class Askable:
-    """What every surrogate can be asked: `what_if`, `smallest_change`, in notebooks."""
+    """What every surrogate can be asked: both ends, `what_if`, `smallest_change`."""
+
+    @property
+    def base_value(self: AnySurrogate) -> Any:
+        """``g(all removed)``: a float, or ``(n_outputs,)``."""
+        return _at(self, kept=False)
+
+    @property
+    def full_value(self: AnySurrogate) -> Any:
+        """``g(all kept)``: a float, or ``(n_outputs,)``."""
+        return _at(self, kept=True)
 
     def what_if(
         self: AnySurrogate,
