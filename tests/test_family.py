@@ -403,3 +403,33 @@ def test_anchors_cost_little_where_one_polynomial_would_do():
 def test_unknown_arguments_are_named(fit):
     with pytest.raises(TypeError, match="unknown arguments .'bogus'"):
         fit(smooth, 4, bogus=1)
+
+
+def corner(masks):
+    """A product of five features, beside a straight line."""
+    return 3.0 * masks[:, :5].all(axis=1) + masks @ np.linspace(1, 2, masks.shape[1])
+
+
+def test_anchors_start_from_the_larger_terms_that_the_samples_support():
+    fits = {
+        terms: harmonica_anchor(corner, 10, 2, 300, seed=1, anchors=3, terms=terms)
+        for terms in ("auto", None)
+    }
+    cube = all_masks(10)
+    errors = {
+        t: np.sqrt(((g(cube) - corner(cube)) ** 2).mean()) for t, g in fits.items()
+    }
+    assert errors["auto"] < 0.3 * errors[None]
+    assert max(len(t) for g in fits["auto"].surrogates for t in g.terms) > 2
+    assert max(len(t) for g in fits[None].surrogates for t in g.terms) == 2
+    default = harmonica_anchor(corner, 10, 2, 300, seed=1, anchors=3)
+    np.testing.assert_array_equal(default(cube), fits["auto"](cube))
+
+
+@pytest.mark.parametrize("budget", [200, 1 << N])
+def test_a_given_strength_is_the_published_algorithm_whatever_the_terms(budget):
+    one, other = (
+        harmonica_anchor(smooth, N, 2, budget, 0.01, anchors=3, terms=terms)
+        for terms in ("auto", None)
+    )
+    np.testing.assert_array_equal(one(all_masks(N)), other(all_masks(N)))

@@ -198,6 +198,28 @@ def test_all_masks_with_a_given_alpha_are_soft_thresholded():
     assert g.error.value == pytest.approx(true)
 
 
+@pytest.mark.parametrize("terms", [None, "auto"])
+def test_masks_near_the_input_lower_the_error_there(terms):
+    n, ball = 14, draw.ball(14, 2)
+    cube = draw.uniform_draws(n, 4000, np.random.default_rng(9))
+
+    def kinked(masks):  # steep where little is removed
+        return smooth(masks) + 0.2 * np.maximum(6 - (~masks).sum(axis=1), 0)
+
+    def errors(near):
+        out = []
+        for seed in range(3):
+            g = fit_surrogate(kinked, n, 2, 600, seed=seed, terms=terms, near=near)
+            true = np.sqrt(((g(cube) - kinked(cube)) ** 2).mean())
+            assert abs(g.error.value - true) < 4 * g.error.standard_error
+            out.append((np.sqrt(((g(ball) - kinked(ball)) ** 2).mean()), true))
+        return np.mean(out, axis=0)
+
+    uniform, mixed = errors(0.0), errors(0.1)
+    assert mixed[0] < 0.95 * uniform[0]
+    assert mixed[1] < 1.2 * uniform[1]
+
+
 def test_a_local_fit_is_better_near_the_input():
     n = 14
     near = draw.ball_draws(n, 2, 500, np.random.default_rng(9))
