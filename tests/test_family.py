@@ -426,10 +426,13 @@ def test_anchors_start_from_the_larger_terms_that_the_samples_support():
     np.testing.assert_array_equal(default(cube), fits["auto"](cube))
 
 
+@pytest.mark.parametrize("anchors", [1, 3])
 @pytest.mark.parametrize("budget", [200, 1 << N])
-def test_a_given_strength_is_the_published_algorithm_whatever_the_terms(budget):
+def test_a_given_strength_is_the_published_algorithm_whatever_the_terms(
+    budget, anchors
+):
     one, other = (
-        harmonica_anchor(smooth, N, 2, budget, 0.01, anchors=3, terms=terms)
+        harmonica_anchor(smooth, N, 2, budget, 0.01, anchors=anchors, terms=terms)
         for terms in ("auto", None)
     )
     np.testing.assert_array_equal(one(all_masks(N)), other(all_masks(N)))
