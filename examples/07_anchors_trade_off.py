@@ -43,7 +43,7 @@ for k in (1, 3, 5, 9):
     if k == 1:
         g, D_total = harmonica(value_function, n, degree, budget), 0.0
     else:
-        g = harmonica_anchor(value_function, n, degree, budget, anchors=k)
+        g = harmonica_anchor(value_function, n, degree, budget, anchors=k, terms=None)
         D_total = metrics.inconsistency(known, g, n)[2].value
     error = metrics.interpretation_error(known, g, n)
     curves["anchors"].append((D_total, error))

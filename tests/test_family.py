@@ -436,3 +436,12 @@ def test_a_given_strength_is_the_published_algorithm_whatever_the_terms(
         for terms in ("auto", None)
     )
     np.testing.assert_array_equal(one(all_masks(N)), other(all_masks(N)))
+
+
+def test_anchors_doubt_their_error_as_much_as_the_polynomial_they_start_from():
+    g = harmonica_anchor(corner, 10, 2, 300, seed=1, anchors=3)
+    uniform, n_uniform = anchor_masks(10, 300, 3, np.random.default_rng(1))
+    uniform = uniform[:n_uniform]
+    shared = fit_surrogates(uniform, corner(uniform)[:, None], 2, terms="auto")[0]
+    ratios = [one.error.standard_error / one.error.value for one in (g, shared)]
+    assert ratios[0] >= ratios[1] * (1 - 1e-9) > 0

@@ -95,7 +95,8 @@ def fit_anchored(
             candidates = [fit(*own, may_grow)]
         piece, held_out[rows] = _best(candidates, own[1] / sample.unit, sample.unit)
         pieces.append(piece)
-    return _assemble(sample, pieces, held_out, readable.max_degree, ends)
+    doubt = 0.0 if shared is None else shared.doubt
+    return _assemble(sample, pieces, held_out, readable.max_degree, ends, doubt)
 
 
 def fit_constrained(
@@ -228,19 +229,24 @@ class _Candidate:
     """A polynomial for a cell, and what it expects of masks that it has not seen.
 
     ``expected (m, K)`` are held-out predictions; the fitted ones where all masks are
-    known, and nothing is left to predict.
+    known, and nothing is left to predict. ``doubt (K,)`` is the standard error of the
+    fit's own stated error, relative to it.
     """
 
     surrogate: Surrogate
     alpha: Floats
     expected: Floats
+    doubt: Floats
 
     @classmethod
     def of(cls, fit: Fit, masks: Masks) -> _Candidate:
         expected = fit.held_out
         if expected is None:
             expected = basis.predict(masks, fit.table, fit.coef)
-        return cls(Surrogate(masks.shape[1], fit.table, fit.coef), fit.alpha, expected)
+        value, spread = map(np.asarray, (fit.error.value, fit.error.standard_error))
+        doubt = np.divide(spread, value, out=np.zeros_like(spread), where=value > 0)
+        found = Surrogate(masks.shape[1], fit.table, fit.coef)
+        return cls(found, fit.alpha, expected, doubt)
 
     def on(self, masks: Masks) -> _Candidate:
         """Expect something of all masks, the first of which it was fitted to."""
@@ -254,7 +260,8 @@ class _Candidate:
     def plus(self, other: _Candidate) -> _Candidate:
         table, coef = common_terms([self.surrogate, other.surrogate])
         both = Surrogate(self.surrogate.n_features, table, coef.sum(axis=0))
-        return _Candidate(both, other.alpha, self.expected + other.expected)
+        expected = self.expected + other.expected
+        return _Candidate(both, other.alpha, expected, self.doubt)
 
 
 def _best(
@@ -334,8 +341,12 @@ def _assemble(
     held_out: Floats,
     max_degree: int,
     ends: bool,
+    doubt: Floats | float = 0.0,
 ) -> AnchoredSurrogate:
-    """Surrogates of all pieces, and the error of the whole."""
+    """Surrogates of all pieces, and the error of the whole.
+
+    Its standard error, relative to it, is ``doubt (K,)`` at least.
+    """
     if ends:
         pieces, held_out = _through_ends(sample, pieces, held_out)
     flat = sample.values.ndim == 1
@@ -359,17 +370,23 @@ def _assemble(
         n_evaluations=len(sample.masks),
         evaluated=Evaluated(sample.masks, sample.values),
     )
-    return replace(found, error=_error(found, sample, held_out))
+    return replace(found, error=_error(found, sample, held_out, doubt))
 
 
-def _error(found: AnchoredSurrogate, sample: _Sample, held_out: Floats) -> Estimate:
+def _error(
+    found: AnchoredSurrogate,
+    sample: _Sample,
+    held_out: Floats,
+    doubt: Floats | float,
+) -> Estimate:
     """``I_2`` over uniform masks, from those that were drawn that way."""
     uniform = slice(sample.n_uniform)
     masks, columns, unit = sample.masks[uniform], sample.scaled[uniform], sample.unit
     fitted = found(masks).reshape(columns.shape) / unit
     exact = draw.rows_of_all(sample.masks) is not None
     value, spread = stated_error(masks, columns, fitted, held_out[uniform] / unit)
-    value, spread = unit * value, unit * CAUTION * spread
+    spread = np.where(spread > 0, np.maximum(CAUTION * spread, doubt * value), 0.0)
+    value, spread = unit * value, unit * spread
     if sample.values.ndim == 1:
         return Estimate(float(value[0]), float(spread[0]), len(masks), exact)
     return Estimate(value, spread, len(masks), exact)
