@@ -1,9 +1,10 @@
 """The smooth candidate: interpolants under several priors, averaged.
 
-Each fold of the cross-validation learns a prior of its own. Every one of them
-interpolates all rows as well, and so does the best of them after a few more steps on
-all rows. The mean over the best few, as many as predict left-out rows best, is the fit:
-what one prior has missed, another may have found.
+Each fold of the cross-validation learns a prior of its own, from rows that were not
+drawn near the input on purpose. Every one of these priors interpolates all rows as
+well, and so does the best of them after a few more steps without folds. The mean over
+the best few, as many as predict left-out rows best, is the fit: what one prior has
+missed, another may have found.
 """
 
 from __future__ import annotations
