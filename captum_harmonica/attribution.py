@@ -283,7 +283,7 @@ class Harmonica(KernelShap, ShapleyValueSampling):
             return self._fit_lasso(group, all_masks(n), "auto" if whole else terms)
         if shares_ridge(self.solver, self.alpha, terms, n, self.degree, budget):
             return self._fit_ridge(group, shapley_masks(n, budget, rng))
-        share = near_share("auto", terms)
+        share = near_share("auto", terms, self.alpha, (budget, n))
         masks = draw_masks(n, budget, rng, near=share, ends=self.ends)
         return self._fit_lasso(group, masks, terms, share)
 

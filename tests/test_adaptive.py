@@ -176,7 +176,7 @@ def test_heavy_weights_choose_where_the_error_is_small():
 def test_larger_problems_keep_the_sparse_fit(monkeypatch):
     masks = draw()
     values = network(masks)[:, None]
-    monkeypatch.setattr(adaptive, "_MAX_ROWS", 10)
+    monkeypatch.setattr(adaptive, "_MAX_MASKS", 20)
     fit = fit_adaptive(masks, values)
     sparse = fit_sparse(masks, values, 3)
     np.testing.assert_array_equal(fit.coef, sparse.coef)

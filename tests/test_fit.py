@@ -444,3 +444,20 @@ def test_impossible_budgets_of_draws(budget):
 def test_terms_that_are_no_terms_for_many_functions():
     with pytest.raises(ValueError, match="terms=5"):
         fit_surrogates(draw.all_masks(3), np.zeros((8, 2)), terms=5)
+
+
+@pytest.mark.parametrize(
+    ("n_features", "budget", "options", "adapts"),
+    [
+        (12, 200, {}, True),
+        (12, 200, {"alpha": 0.01}, False),
+        (12, 200, {"terms": None}, False),
+        (65, 200, {"degree": 1}, False),
+    ],
+)
+def test_masks_near_the_input_are_drawn_for_fits_that_adapt(
+    n_features, budget, options, adapts
+):
+    g = fit_surrogate(smooth, n_features, budget=budget, **options)
+    plain = draw_masks(n_features, budget, np.random.default_rng(0))
+    assert np.array_equal(g.evaluated.masks, plain) != adapts

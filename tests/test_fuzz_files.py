@@ -49,7 +49,9 @@ def surrogate_file(request, tmp_path_factory):
 @pytest.fixture(scope="module")
 def anchored_file(tmp_path_factory):
     folder = tmp_path_factory.mktemp("anchored")
-    found = harmonica_anchor(lambda masks: f(masks)[:, 0], 4, anchors=2, budget=16)
+    found = harmonica_anchor(
+        lambda masks: f(masks)[:, 0], 4, degree=1, anchors=2, budget=16, terms=None
+    )
     found.save(folder / "good.npz")
     return folder / "good.npz"
 

@@ -129,7 +129,7 @@ def test_trade_off_of_fitted_anchors(seed, k):
 
 def test_the_trade_off_is_an_equality_for_one_model():
     f = random_game(5, np.random.default_rng(0))
-    g = harmonica_anchor(function_of(f), 5, degree=2, anchors=1)
+    g = harmonica_anchor(function_of(f), 5, degree=2, anchors=1, terms=None)
     spent, floor = sides_of_the_trade_off(f, g)
     assert spent == pytest.approx(floor)
 

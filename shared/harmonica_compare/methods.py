@@ -49,7 +49,7 @@ class Method:
 
 
 def harmonica(case: Case, f: Counted, seed: int, degree: int) -> Explained:
-    """Algorithm 1: the LASSO on all terms up to a degree, a tenth of it near the input.
+    """Algorithm 1: the LASSO on all terms up to a degree, some masks near the input.
 
     The published one draws uniform masks only.
     """

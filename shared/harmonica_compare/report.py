@@ -14,8 +14,9 @@ from harmonica_compare.results import Results
 from harmonica_core import Estimate
 
 _OUR_FITS = (
-    "alpha chosen by cross-validation instead of 0.01, a tenth of the masks near the "
-    "input, anchors that start from the polynomial with auto terms."
+    "alpha chosen by cross-validation instead of 0.01, a tenth of the masks of "
+    "Harmonica 2, 3 and auto near the input, anchors that start from the polynomial "
+    "with auto terms."
 )
 _DIFFERENCES = {
     "text": (

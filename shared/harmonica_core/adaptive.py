@@ -23,8 +23,8 @@ from harmonica_core.shares import PartRows, shares
 from harmonica_core.smooth import fit_smooth
 
 _MAX_TERMS = 1 << 17
-# Rows of one interpolant, and rows times outputs; beyond, the sparse fit stands alone.
-_MAX_ROWS, _MAX_WORK = 2100, 1 << 15
+# Masks in pairs, and pairs times outputs; beyond, the sparse fit stands alone.
+_MAX_MASKS, _MAX_WORK = 4200, 1 << 15
 _MAX_FEATURES = 64
 # Terms are dropped while together they stay below this share of the error.
 _NEGLIGIBLE = 0.05
@@ -90,7 +90,7 @@ def fit_adaptive(
     rows = PartRows.of(masks, weights)
     n_features, n_outputs = masks.shape[1], values.shape[1]
     work = len(rows.signs) * n_outputs
-    if n_features > _MAX_FEATURES or len(rows.signs) > _MAX_ROWS or work > _MAX_WORK:
+    if not is_affordable(2 * len(rows.signs), n_features) or work > _MAX_WORK:
         return _sparse_alone(sparse, len(rows.parities))
     table = _candidate_terms(n_features, degree)
     fits = [sparse]
@@ -113,6 +113,11 @@ def fit_adaptive(
         doubt=np.array([b.doubt for b in blends]),
         smooth=np.stack([b.share for b in blends]),
     )
+
+
+def is_affordable(n_masks: int, n_features: int) -> bool:
+    """Whether masks, in pairs, and features are few enough for interpolation."""
+    return n_features <= _MAX_FEATURES and n_masks <= _MAX_MASKS
 
 
 def _fewer_samples_than_terms(masks: Masks, degree: int) -> bool:

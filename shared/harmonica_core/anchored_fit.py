@@ -87,6 +87,8 @@ def fit_anchored(
     pieces, held_out = [], np.zeros_like(sample.columns)
     for rows in sample.cells:
         own = sample.masks[rows], sample.columns[rows]
+        # Held-out residuals of a growing fit are scaled to what all rows would leave,
+        # and so a little in its favour.
         candidates = [] if shared is None else [shared.only(rows)]
         if len(rows) >= FEWEST_MASKS and shared is not None and compares:
             left = fit(own[0], own[1] - shared.expected[rows])
@@ -95,7 +97,7 @@ def fit_anchored(
             candidates = [fit(*own, may_grow)]
         piece, held_out[rows] = _best(candidates, own[1] / sample.unit, sample.unit)
         pieces.append(piece)
-    doubt = 0.0 if shared is None else shared.doubt
+    doubt = (shared or candidates[0]).doubt if may_grow else 0.0
     return _assemble(sample, pieces, held_out, readable.max_degree, ends, doubt)
 
 

@@ -143,7 +143,8 @@ def harmonica_anchor(
 
     As in the paper's experiments, T uniform masks and T/k masks with at most 4
     features removed are evaluated, here within ``budget``: ``T + T/k <= budget``. With
-    one anchor there are no extra masks, and the result is Harmonica's. With
+    one anchor there are no extra masks, and the result is that of `fit_surrogate` with
+    the same terms and ``near=0``. With
     ``alpha="auto"`` an anchor may also keep the polynomial of all masks, with or
     without a correction of its own, where that predicts held-out masks better than the
     published LASSO of its own masks alone (see `anchored_fit`). A given alpha is the
@@ -156,7 +157,8 @@ def harmonica_anchor(
         ``2**n_features`` different ones, and more are not used.
     terms : "auto", iterable of tuples, or None
         As in `fit_surrogate`: with "auto" (and no alpha given) the polynomial of all
-        masks may hold terms larger than ``degree``.
+        masks may hold terms larger than ``degree``, which costs seconds. Where the
+        budget covers all masks it is f itself, for every anchor.
     ends : bool
         Make the input's own polynomial pass through f(all kept) and f(all removed).
     value_function, n_features, degree, budget, alpha, seed

@@ -98,8 +98,9 @@ def fit_surrogate(
     near : float or "auto"
         Share of the masks drawn with at most 3 features removed (or kept), every
         single feature first. More of it lowers the error near the input and raises
-        the one over all masks a little. The stated error is that over all masks.
-        "auto": 0.1 with ``terms="auto"``, otherwise 0.
+        the one over all masks: by a few percent in an adaptive fit, and in a plain one
+        the more, the more f differs there. The stated error is that over all masks.
+        "auto": 0.1 where ``terms="auto"`` adapts, otherwise 0.
     ends : bool
         Make g pass exactly through f(all kept) and f(all removed).
     progress : bool
@@ -142,7 +143,7 @@ def fit_surrogate(
     terms = check_settings(n_features, degree, alpha, terms)
     feature_names = check_names(feature_names, n_features, "feature_names")
     rng = np.random.default_rng(seed)
-    share = near_share(near, terms, radius)
+    share = near_share(near, terms, alpha, (n_masks, n_features), radius)
     tolerance = check_tolerance(tolerance)
     policy = CallPolicy(retries, rate_limit=rate_limit, timeout=timeout)
     masks = draw_masks(n_features, n_masks, rng, radius=radius, near=share, ends=ends)
@@ -235,7 +236,7 @@ def fit_surrogates(
         alpha=alpha,
         terms=terms,
         radius=radius,
-        near=near_share(near, terms, radius),
+        near=near_share(near, terms, alpha, masks.shape, radius),
         ends=ends,
         one_output=values.ndim == 2,
     )

@@ -28,7 +28,7 @@ def learnt_prior(
 ) -> Prior:
     """First one component, then two; where rows are many, mostly on some of them.
 
-    With ``start``, only the last steps on all rows.
+    With ``start``, only the last steps on all rows, with the noise it has.
     """
     if start is not None:
         return _learn(signs, targets, parities, start, _LAST_STEPS)

@@ -99,8 +99,8 @@ def check_solver(solver: object, alpha: object, terms: object) -> None:
         raise ValueError(f'solver={solver!r}; needed "auto", "ridge" or "lasso"')
     if solver == "ridge" and not _is_plain(alpha, terms):
         raise ValueError(
-            f"solver='ridge' with alpha={alpha!r}, terms={terms!r}; needed neither of "
-            'them: leave them out or use solver="lasso"'
+            f'solver="ridge" takes neither alpha nor terms, got {alpha!r} and '
+            f'{terms!r}; leave them out or use solver="lasso"'
         )
 
 

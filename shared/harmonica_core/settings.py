@@ -8,6 +8,7 @@ import numpy as np
 
 from harmonica_core import masks as draw
 from harmonica_core._types import Masks
+from harmonica_core.adaptive import is_affordable
 from harmonica_core.checks import check_feature_count, is_whole
 from harmonica_core.estimators import ReadableSet, Terms
 
@@ -97,11 +98,22 @@ def auto_budget(n_features: int) -> int:
     return min(1 << min(n_features, 30), 1000 + 20 * n_features)
 
 
-def near_share(near: object, terms: Terms, radius: int | None = None) -> float:
-    """Return the share of masks near the input; "auto" is that of an adaptive fit."""
+def near_share(
+    near: object,
+    terms: Terms,
+    alpha: object,
+    size: tuple[int, int],
+    radius: int | None = None,
+) -> float:
+    """Return the share of masks near the input; "auto" is that of an adaptive fit.
+
+    ``size`` is the number of masks and of features: a fit of very many of them does
+    not adapt, and neither does one with a given ``alpha``.
+    """
     if isinstance(near, str) and near == "auto":
-        grows = isinstance(terms, str) and terms == "auto"
-        return _NEAR if grows and radius is None else 0.0
+        grows = isinstance(terms, str) and terms == "auto" and radius is None
+        chosen = check_alpha(alpha) is None
+        return _NEAR if grows and chosen and is_affordable(*size) else 0.0
     share = draw.check_near(near)
     if share and radius is not None:
         raise ValueError(

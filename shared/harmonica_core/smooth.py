@@ -57,8 +57,9 @@ def fit_smooth(rows: PartRows, target: Floats, table: Table) -> SmoothFit:
         left = _left(rest, known, [part])
         if fold == 0 and left.sum() > _ROUGH * rest.mean_square(known).sum():
             other = _learnt(rest, known, noisy=True)
-            if _left(rest, known, [other]).sum() < left.sum():
-                part, left, noisy = other, _left(rest, known, [other]), True
+            less = _left(rest, known, [other])
+            if less.sum() < left.sum():
+                part, left, noisy = other, less, True
         residual[:, out] = target[:, out] - part.predict(
             rows.signs[out], table.shape[1]
         )
