@@ -209,9 +209,10 @@ def _solve_supports(
                 coef[active, k] = found
         else:
             idle = np.flatnonzero(~support[:, k])
-            found = solve_spd(inverse, idle, whole[idle, k])
+            rows = inverse[idle]
+            found = _solve_block(rows[:, idle], whole[idle, k])
             if found is not None:
-                coef[:, k] = whole[:, k] - inverse[:, idle] @ found
+                coef[:, k] = whole[:, k] - found @ rows
                 coef[idle, k] = 0.0
         solved[k] = found is not None
     return coef, solved
@@ -219,9 +220,13 @@ def _solve_supports(
 
 def solve_spd(gram: Floats, active: NDArray[np.int64], right: Floats) -> Floats | None:
     """Solve ``G_AA x = right`` by Cholesky; None when ``G_AA`` is singular."""
-    if not len(active):
+    return _solve_block(gram[active][:, active], right)
+
+
+def _solve_block(block: Floats, right: Floats) -> Floats | None:
+    """Solve ``block x = right``; one matrix, already gathered."""
+    if not len(block):
         return right
-    block = gram[active][:, active]
     factor = _factor(block)
     if factor is None:
         return None

@@ -163,7 +163,7 @@ def _are_few(parts: list[Part], which: Index) -> NDArray[np.bool_]:
     """Whether the active terms are few enough for a refit to be of use."""
     few = np.ones(len(which), dtype=bool)
     for part in parts:
-        n_active = np.count_nonzero(part.full.coef[:, which], axis=0)
+        n_active = part.full.n_active(which)
         few &= n_active <= _FEW * len(part.rows.weights)
     return few
 
@@ -191,7 +191,7 @@ def score(parts: list[Part], which: Index) -> Floats:
     """Closed form of the cross-validated mean square ``(n_which,)``, over the parts."""
     total = np.zeros(len(which))
     for part in parts:
-        n_active = np.count_nonzero(part.full.coef[:, which], axis=0)
+        n_active = part.full.n_active(which)
         square = part.full.mean_square(which)
         total += _charged(square, n_active / len(part.rows.weights))
     return total
@@ -213,7 +213,7 @@ def refitted_score(parts: list[Part], which: Index, search: float) -> Floats:
     total = np.zeros(len(which))
     for part in parts:
         n_rows, n_terms = part.rows.design.shape
-        n_active = np.count_nonzero(part.full.coef[:, which], axis=0)
+        n_active = part.full.n_active(which)
         square = part.full.refitted_mean_square(which)
         share = searched(n_active, n_terms, search) / n_rows
         total += _charged(square, share)

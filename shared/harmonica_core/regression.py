@@ -209,10 +209,19 @@ class Regression:
 
     def mean_square(self, which: Index) -> Floats:
         """Mean square ``|y|^2 - a^T (c + q)`` of the residuals of ``which``."""
-        coef = self.coef[:, which]
-        explained = np.einsum("ij,ij->j", coef, self.corr[:, which])
-        explained += np.einsum("ij,ij->j", coef, self.slope[:, which])
+        some = self.some(which)
+        coef = self.coef[:, some]
+        explained = np.einsum("ij,ij->j", coef, self.corr[:, some])
+        explained += np.einsum("ij,ij->j", coef, self.slope[:, some])
         return np.asarray(np.maximum(self.power[which] - explained, 0.0))
+
+    def n_active(self, which: Index) -> Index:
+        """Active terms ``(n_which,)`` of targets ``which``."""
+        return np.asarray(np.count_nonzero(self.coef[:, self.some(which)], axis=0))
+
+    def some(self, which: Index) -> Index | slice:
+        """Return an index of targets ``which`` that does not copy all of them."""
+        return which if len(which) < self.coef.shape[1] else slice(None)
 
     def all_slopes(self) -> Floats:
         """``|x_S^T r| / R`` of all terms: ``(p, K)``; K = 1 for a working set."""
@@ -281,7 +290,7 @@ class Regression:
     def _solve_working_set(
         self, alpha: Floats, tol: float, which: Index, rough: bool
     ) -> None:
-        some = which if len(which) < self.coef.shape[1] else slice(None)
+        some = self.some(which)
         coef, slope, corr = self.coef[:, some], self.slope[:, some], self.corr[:, some]
         power = np.maximum(self.power[some], np.finfo(np.float64).tiny)
         if tol > 0:
