@@ -28,7 +28,7 @@ def violation(matrix, corr, alpha, coef):
 def test_solutions_are_exact(rows):
     matrix, corr = problem(rows, 80, 4)
     alpha = np.array([0.02, 0.05, 0.1, 0.3])
-    coef = gram.solve(matrix, corr, POWER[: corr.shape[1]], alpha, np.zeros_like(corr))
+    coef = gram.solve(matrix, corr, POWER[: corr.shape[1]], alpha, 0 * corr, corr)
     assert violation(matrix, corr, alpha, coef).max() < 1e-12
     assert (np.count_nonzero(coef, axis=0) > 0).all()
 
@@ -62,8 +62,8 @@ def test_steps_in_single_precision_lead_to_the_same_solution(scale):
     alpha = scale * np.geomspace(0.5, 1e-4, 12)
     power, start = scale**2 * np.ones(12), np.zeros_like(corr)
     rounded = matrix.astype(np.float32)
-    exact = gram.solve(matrix, corr, power, alpha, start)
-    found = gram.solve(matrix, corr, power, alpha, start, rounded=rounded)
+    exact = gram.solve(matrix, corr, power, alpha, start, corr)
+    found = gram.solve(matrix, corr, power, alpha, start, corr, rounded=rounded)
     np.testing.assert_allclose(found, exact, atol=1e-12 * scale)
     big = slice(0, 4)
     loose, slope = gram.solve_loosely(
@@ -87,10 +87,10 @@ def test_steps_in_single_precision_lead_to_the_same_solution(scale):
 def test_an_inverse_changes_nothing():
     matrix, corr = problem(200, 80, 12)
     alpha = np.geomspace(0.5, 1e-4, 12)
-    plain = gram.solve(matrix, corr, POWER[: corr.shape[1]], alpha, np.zeros_like(corr))
+    plain = gram.solve(matrix, corr, POWER[: corr.shape[1]], alpha, 0 * corr, corr)
     inverse = np.linalg.inv(matrix)
     quick = gram.solve(
-        matrix, corr, POWER[: corr.shape[1]], alpha, np.zeros_like(corr), inverse
+        matrix, corr, POWER[: corr.shape[1]], alpha, 0 * corr, corr, inverse
     )
     assert np.count_nonzero(plain, axis=0).max() > 60
     np.testing.assert_allclose(quick, plain, atol=1e-12)
@@ -105,7 +105,7 @@ def test_correlated_columns_are_solved_too(alpha):
     matrix, corr = columns.T @ columns / 100, columns.T @ target / 100
     power, strength = np.mean(target**2, axis=0), np.array([alpha])
     start = np.zeros_like(corr)
-    coef = gram.solve(matrix, corr, power, strength, start)
+    coef = gram.solve(matrix, corr, power, strength, start, corr)
     assert violation(matrix, corr, strength, coef).max() < 1e-9
     loose, slope = gram.solve_loosely(matrix, corr, power, strength, start, corr, 1e-2)
     np.testing.assert_allclose(slope, corr - matrix @ loose, atol=1e-10)

@@ -69,7 +69,8 @@ def descend(
         slope -= bend
         going = _largest(change) > tol * alpha * step
         if not going.all():
-            out[:, live], slopes[:, live] = coef, slope
+            done = ~going
+            out[:, live[done]], slopes[:, live[done]] = coef[:, done], slope[:, done]
             live, alpha = live[going], alpha[going]
             if not len(live):
                 break
@@ -286,12 +287,12 @@ def solve(
     power: Floats,
     alpha: Floats,
     start: Floats,
+    slope: Floats,
     inverse: Floats | None = None,
     descent: bool = True,
     rounded: NDArray[np.float32] | None = None,
 ) -> Floats:
     """Exact LASSO of every target: come near, then `newton`; nearer where it fails."""
-    slope = corr - gram @ start
     near, _ = solve_loosely(
         gram, corr, power, alpha, start, slope, 1e-3, descent, rounded
     )

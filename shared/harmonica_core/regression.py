@@ -226,7 +226,7 @@ class Regression:
     def all_slopes(self) -> Floats:
         """``|x_S^T r| / R`` of all terms: ``(p, K)``; K = 1 for a working set."""
         if self.rows is None:
-            return np.abs(self.corr - self.gram @ self.coef)
+            return np.abs(self.slope)
         active = np.flatnonzero(self.coef[:, 0])
         fit = self.columns[active].astype(np.float64).T @ self.coef[active, 0]
         fit += self.mean[0] - self.column_means[active] @ self.coef[active, 0]
@@ -313,6 +313,7 @@ class Regression:
                 power,
                 alpha,
                 coef,
+                slope,
                 inverse,
                 self.uniform,
                 self._rounded(),
