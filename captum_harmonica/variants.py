@@ -10,12 +10,9 @@ import numpy as np
 from captum_harmonica.attribution import Harmonica
 from captum_harmonica.batch import Group
 from harmonica_core.anchored import draw_anchors
-from harmonica_core.anchored_fit import (
-    check_consistency,
-    fit_anchored,
-    fit_constrained,
-)
+from harmonica_core.anchored_fit import fit_anchored
 from harmonica_core.checks import MOST_FEATURES
+from harmonica_core.constrained_fit import check_consistency, fit_constrained
 from harmonica_core.family import anchor_masks, check_anchors, count_anchors
 from harmonica_core.fit import fit_surrogates
 from harmonica_core.low_degree_fit import fit_low_degree

@@ -13,12 +13,8 @@ import numpy as np
 from harmonica_core import Estimate, Surrogate, draw_masks, fit_surrogates
 from harmonica_core._types import Masks, Values
 from harmonica_core.anchored import draw_anchors
-from harmonica_core.anchored_fit import (
-    Fitter,
-    check_consistency,
-    fit_anchored,
-    fit_constrained,
-)
+from harmonica_core.anchored_fit import Fitter, fit_anchored
+from harmonica_core.constrained_fit import check_consistency, fit_constrained
 from harmonica_core.estimators import Fit
 from harmonica_core.family import anchor_masks, check_anchors, count_anchors
 from harmonica_core.fit import surrogate_of

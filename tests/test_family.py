@@ -18,7 +18,8 @@ from harmonica_core import (
     metrics,
 )
 from harmonica_core.anchored import draw_anchors, nearest_anchor
-from harmonica_core.anchored_fit import fit_anchored, fit_constrained
+from harmonica_core.anchored_fit import fit_anchored
+from harmonica_core.constrained_fit import fit_constrained
 from harmonica_core.error import stated_error
 from harmonica_core.family import anchor_masks
 from harmonica_core.low_degree_fit import fit_low_degree

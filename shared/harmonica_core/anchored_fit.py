@@ -12,7 +12,6 @@ from harmonica_core import basis
 from harmonica_core import masks as draw
 from harmonica_core._types import Floats, Masks, Table, Values
 from harmonica_core.anchored import AnchoredSurrogate, common_terms, nearest_anchor
-from harmonica_core.constrained import fit_cells
 from harmonica_core.ends import rows_of_ends, through_ends
 from harmonica_core.error import CAUTION, stated_error
 from harmonica_core.estimate import Estimate
@@ -24,15 +23,11 @@ from harmonica_core.estimators import (
 )
 from harmonica_core.evaluate import Evaluated, check_values
 from harmonica_core.fit import fit_values
-from harmonica_core.folds import N_FOLDS
-from harmonica_core.lasso import fit_sparse
 from harmonica_core.scaling import scale_of
 from harmonica_core.settings import check_alpha, check_degree
 from harmonica_core.surrogate import Surrogate
 
 Fitter = Callable[..., AnchoredSurrogate]
-
-_AUTO_CONSISTENCY = 0.2
 
 
 def fit_anchored(
@@ -69,7 +64,7 @@ def fit_anchored(
     n_uniform : int, optional
         How many of the masks, the first ones, are uniform: those state the error.
     """
-    sample = _Sample.of(masks, values, anchors, n_uniform)
+    sample = Sample.of(masks, values, anchors, n_uniform)
     readable = ReadableSet.of(terms, sample.n_features, check_degree(degree))
     strength = check_alpha(alpha)
     may_grow = readable.grows and strength is None
@@ -98,78 +93,11 @@ def fit_anchored(
         piece, held_out[rows] = _best(candidates, own[1] / sample.unit, sample.unit)
         pieces.append(piece)
     doubt = (shared or candidates[0]).doubt if may_grow else 0.0
-    return _assemble(sample, pieces, held_out, readable.max_degree, ends, doubt)
-
-
-def fit_constrained(
-    masks: Masks,
-    values: Values,
-    anchors: Masks,
-    degree: int = 3,
-    alpha: float | Literal["auto"] = "auto",
-    *,
-    consistency: float | Literal["auto"] = "auto",
-    terms: Terms = None,
-    ends: bool = False,
-    n_uniform: int | None = None,
-) -> AnchoredSurrogate:
-    """Fit all anchors at once, pulled towards their mean with ``consistency``.
-
-    See `harmonica_core.constrained` for the objective; ``l1 = 2 alpha`` and
-    ``l2 = consistency``. Other parameters as in `fit_anchored`.
-    """
-    sample = _Sample.of(masks, values, anchors, n_uniform)
-    readable = ReadableSet.of(terms, sample.n_features, check_degree(degree))
-    if readable.grows:
-        raise ValueError(
-            'terms="auto" for anchors that share a pull; needed None or tuples of '
-            "features"
-        )
-    l2 = check_consistency(consistency)
-    few = len(sample.masks) < FEWEST_MASKS
-    if few and draw.rows_of_all(sample.masks) is None:  # a constant, for all anchors
-        return fit_anchored(
-            *(masks, values, anchors, degree, alpha),
-            terms=terms,
-            ends=ends,
-            n_uniform=n_uniform,
-        )
-    table = readable.table()[1:]
-    strength = check_alpha(alpha)
-    n_outputs = sample.columns.shape[1]
-    l1 = (
-        np.full(n_outputs, 2 * strength)
-        if strength is not None
-        else (2 * _cell_strengths(sample, table))
-    )
-    spread = sample.unit * sample.scaled.std(axis=0)
-    pull = np.full(n_outputs, l2) if l2 is not None else _AUTO_CONSISTENCY * spread
-    every = np.ones(len(sample.masks), dtype=bool)
-    coef = _constrained(sample, every, table, l1, pull, 1e-5)
-    held_out = np.zeros_like(sample.columns)
-    if draw.rows_of_all(sample.masks) is None:
-        held_out = _constrained_held_out(sample, table, l1, pull)
-    full = basis.with_empty_term(table)
-    pieces = [_Piece(full, one, l1 / 2) for one in coef]
-    return _assemble(sample, pieces, held_out, readable.max_degree, ends)
-
-
-def check_consistency(consistency: object) -> float | None:
-    """Return the given strength of the pull, or None for "auto"."""
-    if isinstance(consistency, str) and consistency == "auto":
-        return None
-    number = isinstance(consistency, (int, float, np.number))
-    if isinstance(consistency, bool) or not number:
-        raise ValueError(f'consistency={consistency!r}; needed a number >= 0 or "auto"')
-    if not 0 <= float(consistency) < np.inf:  # type: ignore[arg-type]
-        raise ValueError(
-            f'consistency={consistency}; needed a finite number >= 0 or "auto"'
-        )
-    return float(consistency)  # type: ignore[arg-type]
+    return assemble(sample, pieces, held_out, readable.max_degree, ends, doubt)
 
 
 @dataclass(frozen=True)
-class _Sample:
+class Sample:
     """Evaluated masks, and which anchor each belongs to."""
 
     masks: Masks
@@ -179,9 +107,8 @@ class _Sample:
     n_uniform: int
 
     @classmethod
-    def of(
-        cls, masks: Any, values: Any, anchors: Any, n_uniform: int | None
-    ) -> _Sample:
+    def of(cls, masks: Any, values: Any, anchors: Any, n_uniform: int | None) -> Sample:
+        """Check what was given, and find each mask's anchor."""
         masks = draw.check_masks(masks, np.shape(masks)[-1])
         values = check_values(values, masks)
         anchors = draw.check_masks(anchors, masks.shape[1])
@@ -195,10 +122,12 @@ class _Sample:
 
     @property
     def n_features(self) -> int:
+        """Number of features."""
         return int(self.masks.shape[1])
 
     @property
     def columns(self) -> Floats:
+        """Values ``(m, K)``, one column an output."""
         return self.values.reshape(len(self.values), -1)
 
     @property
@@ -218,7 +147,7 @@ class _Sample:
 
 
 @dataclass(frozen=True)
-class _Piece:
+class Piece:
     """One anchor's polynomial: ``table``, ``coef (n_terms, K)``, ``alpha (K,)``."""
 
     table: Table
@@ -268,14 +197,14 @@ class _Candidate:
 
 def _best(
     candidates: list[_Candidate], scaled: Floats, unit: Floats
-) -> tuple[_Piece, Floats]:
+) -> tuple[Piece, Floats]:
     """Of each output the candidate with the least held-out error, and what it expects.
 
     ``scaled (m, K)`` are the values of the cell's masks in units.
     """
     if len(candidates) == 1:
         (only,) = candidates
-        piece = _Piece(only.surrogate.table, only.surrogate.coef_columns, only.alpha)
+        piece = Piece(only.surrogate.table, only.surrogate.coef_columns, only.alpha)
         return piece, only.expected
     errors = [((scaled - c.expected / unit) ** 2).sum(axis=0) for c in candidates]
     best = np.argmin(errors, axis=0)
@@ -283,63 +212,12 @@ def _best(
     table, coef = common_terms([one.surrogate for one in candidates])
     alpha = np.stack([one.alpha for one in candidates])[best, outputs]
     expected = np.stack([one.expected for one in candidates])[best, :, outputs].T
-    return _Piece(table, coef[best, :, outputs].T, alpha), expected
+    return Piece(table, coef[best, :, outputs].T, alpha), expected
 
 
-def _cell_strengths(sample: _Sample, table: Table) -> Floats:
-    """Strengths ``(K,)`` that the cells choose on their own, weighted by their size."""
-    cells = [rows for rows in sample.cells if len(rows) >= FEWEST_MASKS]
-    cells = cells or [np.arange(len(sample.masks))]
-    chosen = [
-        fit_sparse(sample.masks[rows], sample.scaled[rows], table, relax=False).alpha
-        for rows in cells
-    ]
-    weights = [len(rows) for rows in cells]
-    return sample.unit * np.average(chosen, axis=0, weights=weights)
-
-
-def _constrained(
-    sample: _Sample,
-    used: np.ndarray,
-    table: Table,
-    l1: Floats,
-    l2: Floats,
-    tolerance: float,
-) -> Floats:
-    """Coefficients ``(k, 1 + n_terms, K)`` from the used rows."""
-    rows_of = [rows[used[rows]] for rows in sample.cells]
-    masks = [sample.masks[rows] for rows in rows_of]
-    out = np.zeros((len(masks), 1 + len(table), len(l1)))
-    scaled = sample.scaled
-    with np.errstate(over="ignore"):  # a strength as large as that leaves nothing
-        l1, l2 = (np.minimum(size / sample.unit, 1e100) for size in (l1, l2))
-    for k in range(len(l1)):
-        values = [scaled[rows, k] for rows in rows_of]
-        out[:, 0, k], out[:, 1:, k] = fit_cells(
-            masks, values, table, float(l1[k]), float(l2[k]), tolerance
-        )
-    return out * sample.unit
-
-
-def _constrained_held_out(
-    sample: _Sample, table: Table, l1: Floats, l2: Floats
-) -> Floats:
-    """Cross-validated predictions; complementary masks share a fold."""
-    fold = np.arange(len(sample.masks)) // 2 % N_FOLDS
-    out = np.zeros_like(sample.columns)
-    full = basis.with_empty_term(table)
-    for left_out in np.unique(fold):
-        # Held-out errors do not need the last digits of the optimum.
-        coef = _constrained(sample, fold != left_out, table, l1, l2, 1e-3)
-        for one, rows in zip(coef, sample.cells, strict=True):
-            test = rows[fold[rows] == left_out]
-            out[test] = basis.predict(sample.masks[test], full, one)
-    return out
-
-
-def _assemble(
-    sample: _Sample,
-    pieces: list[_Piece],
+def assemble(
+    sample: Sample,
+    pieces: list[Piece],
     held_out: Floats,
     max_degree: int,
     ends: bool,
@@ -377,7 +255,7 @@ def _assemble(
 
 def _error(
     found: AnchoredSurrogate,
-    sample: _Sample,
+    sample: Sample,
     held_out: Floats,
     doubt: Floats | float,
 ) -> Estimate:
@@ -395,8 +273,8 @@ def _error(
 
 
 def _through_ends(
-    sample: _Sample, pieces: list[_Piece], held_out: Floats
-) -> tuple[list[_Piece], Floats]:
+    sample: Sample, pieces: list[Piece], held_out: Floats
+) -> tuple[list[Piece], Floats]:
     """Correct the input's own piece at both ends, and the other end's owner there."""
     full, empty = rows_of_ends(sample.masks)
     above, below = sample.columns[full], sample.columns[empty]

@@ -16,13 +16,9 @@ import numpy as np
 from harmonica_core import masks as draw
 from harmonica_core._types import Masks, ValueFunction, Values
 from harmonica_core.anchored import AnchoredSurrogate, draw_anchors
-from harmonica_core.anchored_fit import (
-    Fitter,
-    check_consistency,
-    fit_anchored,
-    fit_constrained,
-)
+from harmonica_core.anchored_fit import Fitter, fit_anchored
 from harmonica_core.checks import check_feature_count, check_names, is_whole
+from harmonica_core.constrained_fit import check_consistency, fit_constrained
 from harmonica_core.estimators import Terms
 from harmonica_core.evaluate import check_value_function, evaluate
 from harmonica_core.fit import fit_surrogate
