@@ -9,11 +9,10 @@ import joblib
 from joblib.parallel import get_active_backend
 
 
-def check_jobs(jobs: int) -> int:
-    """Return the number of processes, or say what ``--jobs`` takes."""
+def check_jobs(jobs: int) -> None:
+    """Say what ``--jobs`` takes, before any model is loaded."""
     if jobs == 0:
         raise ValueError("--jobs 0: needed 1 or more processes, or -1 for every core")
-    return jobs
 
 
 def start_workers(jobs: int) -> None:

@@ -17,7 +17,12 @@ from harmonica_core import masks as draw
 from harmonica_core._types import Masks, ValueFunction, Values
 from harmonica_core.anchored import AnchoredSurrogate, draw_anchors
 from harmonica_core.anchored_fit import Fitter, fit_anchored
-from harmonica_core.checks import check_feature_count, check_names, is_whole
+from harmonica_core.checks import (
+    check_feature_count,
+    check_keywords,
+    check_names,
+    is_whole,
+)
 from harmonica_core.constrained_fit import check_consistency, fit_constrained
 from harmonica_core.estimators import Terms
 from harmonica_core.evaluate import check_value_function, evaluate
@@ -49,6 +54,8 @@ Seed = int | np.random.Generator | None
 # The neighbourhood of the paper's experiments.
 _RADIUS = 4
 _EVALUATION = {"batch_size", "progress", "known", "cache", "cache_key"}
+_POLICY = {"retries", "rate_limit", "timeout"}
+_NAMES = {"feature_names", "output_names"}
 
 
 def harmonica(
@@ -329,12 +336,7 @@ def _evaluate(
     timeout: float | None = None,
     **options: Any,
 ) -> Values:
-    unknown = sorted(set(options) - _EVALUATION)
-    if unknown:
-        raise TypeError(
-            f"unknown arguments {unknown}; needed some of {sorted(_EVALUATION)}, "
-            "retries, rate_limit, timeout, feature_names or output_names"
-        )
+    check_keywords(options, _EVALUATION | _POLICY | _NAMES)
     policy = CallPolicy(retries, rate_limit=rate_limit, timeout=timeout)
     return evaluate(value_function, masks, policy=policy, **options)
 
