@@ -171,9 +171,9 @@ def leave_out(part: Part, relaxed: NDArray[np.bool_]) -> Floats:
     """
     n_rows, n_terms = part.rows.design.shape
     coef = part.full.coef
-    n_active = np.count_nonzero(coef, axis=0)
+    n_active = np.count_nonzero(coef, axis=1)
     count = np.where(relaxed, searched(n_active, n_terms, _SEARCH), n_active)
-    every = np.arange(coef.shape[1])
+    every = np.arange(len(coef))
     residual = part.rows.targets - part.full.predict(part.rows.design, coef, every)
     return part.rows.targets - residual / np.sqrt(slack(count / n_rows))
 

@@ -75,7 +75,7 @@ class Part:
         """Predictions ``(R, n_which)`` of every row by the fit that left it out."""
         out = np.zeros((len(self.rows.weights), len(which)))
         for fold, rows, fit in zip(self.folds, self._taken, self.trained, strict=True):
-            coef = fit.refit(which) if relaxed else fit.coef[:, which]
+            coef = fit.refit(which) if relaxed else fit.coef[which]
             out[fold] = fit.predict(rows.design, coef, which)
         return out
 

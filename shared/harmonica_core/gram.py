@@ -1,6 +1,7 @@
 """LASSO kernels on a Gram matrix, for many targets at once.
 
-Each target solves ``min_a 1/2 a^T G a - c^T a + alpha |a|_1`` with one shared ``G``.
+Each target solves ``min_a 1/2 a^T G a - c^T a + alpha |a|_1`` with one shared ``G``;
+targets are rows, so that what belongs to one of them lies together in memory.
 `descend` moves all targets together, so its cost is one matrix product a step. It is
 fast where ``G`` is near the identity, as it is for uniform masks; elsewhere
 `coordinate_descent` is. `newton` finishes to machine precision.
@@ -48,63 +49,69 @@ def descend(
     ----------
     gram : float32 or float64 (p, p)
         Its precision is that of the steps.
-    start, slope : float64 (p, K)
+    start, slope : float64 (K, p)
         Where to begin, and ``q`` there.
     alpha : float64 (K,)
 
     Returns
     -------
-    coef, slope : float64 (p, K)
+    coef, slope : float64 (K, p)
     left : int64
         The targets that have not reached the tolerance.
     """
     out, slopes = np.empty_like(start), np.empty_like(start)
-    live = np.arange(start.shape[1])
+    live = np.arange(len(start))
     coef, slope, alpha = (one.astype(gram.dtype) for one in (start, slope, alpha))
     step = np.full(len(live), 0.7, dtype=gram.dtype)
+    room = np.empty((2, *coef.shape), dtype=gram.dtype)
     for _ in range(max_iter):
-        change = _proximal_change(coef, slope, step, alpha)
-        bend = gram @ change
+        change, bend = room[:, : len(live)]
+        _proximal_change(coef, slope, step, alpha, change, bend)
+        np.matmul(change, gram, out=bend)
         coef += change
         slope -= bend
         going = _largest(change) > tol * alpha * step
+        step = _next_step(change, bend)
         if not going.all():
             done = ~going
-            out[:, live[done]], slopes[:, live[done]] = coef[:, done], slope[:, done]
-            live, alpha = live[going], alpha[going]
+            out[live[done]], slopes[live[done]] = coef[done], slope[done]
+            live, alpha, step = live[going], alpha[going], step[going]
             if not len(live):
                 break
-            coef, slope = coef[:, going], slope[:, going]
-            change, bend = change[:, going], bend[:, going]
-        step = _next_step(change, bend)
+            coef, slope = coef[going], slope[going]
     if len(live):
-        out[:, live], slopes[:, live] = coef, slope
+        out[live], slopes[live] = coef, slope
     return out, slopes, live
 
 
 def _proximal_change(
-    coef: NDArray[Any], slope: NDArray[Any], step: NDArray[Any], alpha: NDArray[Any]
-) -> NDArray[Any]:
-    """``soft(a + s q, s alpha) - a``, in place where arrays are large."""
-    moved = slope * step
-    moved += coef
-    level = step * alpha
-    inside = np.minimum(moved, level)  # faster than np.clip
-    moved -= np.maximum(inside, -level, out=inside)
-    change: NDArray[Any] = np.subtract(moved, coef, out=moved)
-    return change
+    coef: NDArray[Any],
+    slope: NDArray[Any],
+    step: NDArray[Any],
+    alpha: NDArray[Any],
+    out: NDArray[Any],
+    room: NDArray[Any],
+) -> None:
+    """``soft(a + s q, s alpha) - a`` into ``out``; ``room`` is overwritten."""
+    level = (step * alpha)[:, None]
+    np.multiply(slope, step[:, None], out=out)
+    out += coef
+    np.minimum(out, level, out=room)  # faster than np.clip
+    np.maximum(room, -level, out=room)
+    out -= room
+    out -= coef
 
 
 def _largest(change: NDArray[Any]) -> NDArray[Any]:
-    """``max_j |change_jk|`` without a temporary of that size."""
-    top = change.max(axis=0, initial=0.0)
-    return np.asarray(np.maximum(top, -change.min(axis=0, initial=0.0)))
+    """``max_j |change_kj|`` without a temporary of that size."""
+    top = change.max(axis=1, initial=0.0)
+    return np.asarray(np.maximum(top, -change.min(axis=1, initial=0.0)))
 
 
 def _next_step(change: NDArray[Any], bend: NDArray[Any]) -> NDArray[Any]:
     """Inverse Rayleigh quotient of the last change, kept within bounds."""
-    along = np.einsum("ij,ij->j", change, bend)
-    length = np.einsum("ij,ij->j", change, change)
+    along = np.einsum("kj,kj->k", change, bend)
+    length = np.einsum("kj,kj->k", change, change)
     step = np.divide(length, along, out=np.ones_like(along), where=along > 0)
     return np.asarray(np.clip(step, *_STEPS))
 
@@ -163,12 +170,12 @@ def newton(
     ----------
     gram, inverse : float64 (p, p)
         The inverse, where there is one, makes large active sets cheap.
-    corr, start : float64 (p, K)
+    corr, start : float64 (K, p)
     alpha : float64 (K,)
 
     Returns
     -------
-    coef : float64 (p, K)
+    coef : float64 (K, p)
     done : bool (K,)
         False where the sets did not settle; that target's ``coef`` is its start.
     """
@@ -176,14 +183,14 @@ def newton(
     live, coef = np.arange(len(alpha)), start
     pattern = np.full(start.shape, np.nan)
     for _ in range(_NEWTON_STEPS):
-        shifted = coef + corr[:, live] - gram @ coef
-        signs = np.sign(shifted) * (np.abs(shifted) > alpha[live])
-        same = (signs == pattern).all(axis=0)
-        out[:, live[same]], done[live[same]] = coef[:, same], True
-        live, pattern = live[~same], signs[:, ~same]
-        right = (corr[:, live] - alpha[live] * pattern) * (pattern != 0)
+        shifted = coef + corr[live] - coef @ gram
+        signs = np.sign(shifted) * (np.abs(shifted) > alpha[live, None])
+        same = (signs == pattern).all(axis=1)
+        out[live[same]], done[live[same]] = coef[same], True
+        live, pattern = live[~same], signs[~same]
+        right = (corr[live] - alpha[live, None] * pattern) * (pattern != 0)
         coef, solved = _solve_supports(gram, pattern != 0, right, inverse)
-        live, pattern, coef = live[solved], pattern[:, solved], coef[:, solved]
+        live, pattern, coef = live[solved], pattern[solved], coef[solved]
         if not len(live):
             break
     return out, done
@@ -200,22 +207,22 @@ def _solve_supports(
     Where A is most of the terms, ``x = H right - H_:I (H_II)^-1 (H right)_I`` with
     ``H = G^-1`` and I the few others.
     """
-    coef, solved = np.zeros_like(right), np.ones(right.shape[1], dtype=bool)
-    whole = None if inverse is None else inverse @ right
-    few = support.sum(axis=0) <= len(gram) / 2
-    for k in range(right.shape[1]):
+    coef, solved = np.zeros_like(right), np.ones(len(right), dtype=bool)
+    whole = None if inverse is None else right @ inverse
+    few = support.sum(axis=1) <= len(gram) / 2
+    for k in range(len(right)):
         if inverse is None or whole is None or few[k]:
-            active = np.flatnonzero(support[:, k])
-            found = solve_spd(gram, active, right[active, k])
+            active = np.flatnonzero(support[k])
+            found = solve_spd(gram, active, right[k, active])
             if found is not None:
-                coef[active, k] = found
+                coef[k, active] = found
         else:
-            idle = np.flatnonzero(~support[:, k])
+            idle = np.flatnonzero(~support[k])
             rows = inverse[idle]
-            found = _solve_block(rows[:, idle], whole[idle, k])
+            found = _solve_block(rows[:, idle], whole[k, idle])
             if found is not None:
-                coef[:, k] = whole[:, k] - found @ rows
-                coef[idle, k] = 0.0
+                coef[k] = whole[k] - found @ rows
+                coef[k, idle] = 0.0
         solved[k] = found is not None
     return coef, solved
 
@@ -269,16 +276,16 @@ def solve_loosely(
     matrix = gram if rounded is None or not rough else rounded
     coef, slope, left = descend(matrix, start, slope, alpha, tol, max_iter)
     if matrix is rounded:
-        explained = np.einsum("ij,ij->j", coef, corr + slope)
+        explained = np.einsum("kj,kj->k", coef, corr + slope)
         close = np.flatnonzero(power - explained < _SMALL_REST * power)
-        slope[:, close] = corr[:, close] - gram @ coef[:, close]
+        slope[close] = corr[close] - coef[close] @ gram
     sweeps = int(np.clip(_LOOSE_WORK / max(1, len(gram)) ** 2, *_LOOSE_SWEEPS))
     for k in left:
         gap = min(tol * alpha[k] / np.sqrt(power[k]), 1e-4)
-        coef[:, k] = coordinate_descent(
-            gram, corr[:, k], power[k], alpha[k], coef[:, k], gap, sweeps
+        coef[k] = coordinate_descent(
+            gram, corr[k], power[k], alpha[k], coef[k], gap, sweeps
         )
-    slope[:, left] = corr[:, left] - gram @ coef[:, left]
+    slope[left] = corr[left] - coef[left] @ gram
     return coef, slope
 
 
@@ -299,14 +306,14 @@ def solve(
     )
     coef, settled = newton(gram, corr, alpha, near, inverse)
     for k in np.flatnonzero(~settled):
-        one, near_k = slice(k, k + 1), coef[:, k]
-        left = power[k] - near_k @ (2 * corr[:, k] - gram @ near_k)
-        objective = left / 2 + alpha[k] * np.abs(near_k).sum()
+        left = power[k] - coef[k] @ (2 * corr[k] - gram @ coef[k])
+        objective = left / 2 + alpha[k] * np.abs(coef[k]).sum()
         gap = _GAP * min(objective / power[k], 1.0)
-        coef[:, k] = coordinate_descent(
-            gram, corr[:, k], power[k], alpha[k], coef[:, k], gap, _SWEEPS
+        coef[k] = coordinate_descent(
+            gram, corr[k], power[k], alpha[k], coef[k], gap, _SWEEPS
         )
-        coef[:, one], _ = newton(gram, corr[:, one], alpha[one], coef[:, one])
+        one = slice(k, k + 1)
+        coef[one], _ = newton(gram, corr[one], alpha[one], coef[one])
     return coef
 
 
@@ -315,13 +322,13 @@ def explained_by_support(gram: Floats, corr: Floats, coef: Floats) -> Floats:
 
     Zero where the support is singular.
     """
-    out = np.zeros(coef.shape[1])
+    out = np.zeros(len(coef))
     for k in range(len(out)):
-        active = np.flatnonzero(coef[:, k])
+        active = np.flatnonzero(coef[k])
         if len(active):
             factor = _factor(gram[active][:, active])
             if factor is not None:
-                half = lapack.dtrtrs(factor, corr[active, k], lower=1)[0]
+                half = lapack.dtrtrs(factor, corr[k, active], lower=1)[0]
                 out[k] = half @ half
     return out
 
@@ -332,12 +339,12 @@ def least_squares(gram: Floats, corr: Floats, coef: Floats) -> Floats:
     Coefficients at rounding level are pruned; a singular support keeps ``coef``.
     """
     out = np.zeros_like(coef)
-    for k in range(coef.shape[1]):
-        active = np.flatnonzero(coef[:, k])
-        solved = solve_spd(gram, active, corr[active, k])
+    for k in range(len(coef)):
+        active = np.flatnonzero(coef[k])
+        solved = solve_spd(gram, active, corr[k, active])
         if solved is None:
-            out[:, k] = coef[:, k]
+            out[k] = coef[k]
         elif len(active):
             level = 1e-9 * np.abs(solved).max()
-            out[active, k] = np.where(np.abs(solved) > level, solved, 0.0)
+            out[k, active] = np.where(np.abs(solved) > level, solved, 0.0)
     return out

@@ -258,11 +258,11 @@ def _fit(
     index, coef = [], []
     for part in parts:
         full = part.full
-        full.coef[:, again] = full.refit(again)
-        active = np.flatnonzero(full.coef.any(axis=1))
+        full.coef[again] = full.refit(again)
+        active = np.flatnonzero(full.coef.any(axis=0))
         index.append(full.index[active])
-        coef.append(full.coef[active])
-        intercept += full.mean - full.column_means[active] @ full.coef[active]
+        coef.append(full.coef[:, active].T)
+        intercept += full.mean - full.coef[:, active] @ full.column_means[active]
     held_out = chosen.held_out
     if not held_out:
         held_out = [choice.leave_out(part, chosen.relaxed) for part in parts]
@@ -282,8 +282,8 @@ def _relative_gap(regressions: list[Regression], alpha: Floats) -> Floats:
         inside = np.divide(
             alpha, steepest, out=np.ones_like(steepest), where=steepest > alpha
         )
-        along = one.power - np.einsum("ij,ij->j", one.coef, one.corr)
-        primal += square / 2 + alpha * np.abs(one.coef).sum(axis=0)
+        along = one.power - np.einsum("kj,kj->k", one.coef, one.corr)
+        primal += square / 2 + alpha * np.abs(one.coef).sum(axis=1)
         dual += inside * along - inside**2 * square / 2
     return np.maximum(primal - dual, 0.0) / np.maximum(primal, 1e-300)
 

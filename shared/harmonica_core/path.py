@@ -29,7 +29,7 @@ _FAR = 26  # 1e-4 of the largest: only sparse functions gain by less than that
 LOOSE = 1e-1  # of alpha: scores hardly notice
 
 _STRIDE = 2
-_IMPROVED, _RISE, _PATIENCE = 0.999, 1.05, 2
+_IMPROVED, _RISE, _PATIENCE = 0.999, 1.005, 2
 _NOTHING_LEFT, _NEARLY_EXACT = 1e-13, 1e-6
 _FEW = 0.1
 _LARGEST_SHARE = (N_FOLDS - 1) / N_FOLDS
@@ -179,7 +179,7 @@ class _Kept:
     def store(self, which: Index) -> None:
         index, coef = self.regression.solution()
         if self.regression.rows is None:
-            self.coef[:, which] = coef[:, which]
+            self.coef[which] = coef[which]
         elif len(which):
             self.index, self.coef = index, coef.copy()
 

@@ -69,7 +69,10 @@ class Rows:
 
 @dataclass(frozen=True)
 class Moments:
-    """Weighted sums over rows, for columns ``x (p,)`` and targets ``y (K,)``."""
+    """Weighted sums over rows, for columns ``x (p,)`` and targets ``y (K,)``.
+
+    ``xy`` is ``(K, p)``: what belongs to one target is a row.
+    """
 
     total: float
     x: Floats
@@ -88,7 +91,7 @@ class Moments:
             weighted.sum(axis=1, dtype=np.float64),
             targets.sum(axis=0),
             products(weighted, columns),
-            columns.astype(np.float64) @ targets,
+            targets.T @ columns.T.astype(np.float64),
             np.einsum("tk,tk->k", targets, rows.targets),
         )
 
@@ -122,7 +125,7 @@ class Regression:
     index : int64 (w,)
         The working set.
     gram, column_means : float64 (w, w), (w,)
-    corr, coef, slope : float64 (w, K)
+    corr, coef, slope : float64 (K, w)
         ``coef`` is the latest solution and the start of the next one, ``slope`` the
         ``c - G coef`` of that solution.
     mean, power : float64 (K,)
@@ -141,11 +144,11 @@ class Regression:
         gram, self.corr = moments.xx / self.total, moments.xy / self.total
         if centred:
             gram -= np.outer(self.column_means, self.column_means)
-            self.corr -= np.outer(self.column_means, self.mean)
+            self.corr -= np.outer(self.mean, self.column_means)
         self._set_gram(gram)
         self.power = moments.yy / self.total - self.mean**2
         self.coef, self.slope = np.zeros_like(self.corr), self.corr.copy()
-        self.index: Index = np.arange(len(self.corr))
+        self.index: Index = np.arange(self.corr.shape[1])
         self.columns: Signs = np.zeros((0, 0), dtype=np.float32)
 
     @classmethod
@@ -179,18 +182,20 @@ class Regression:
         cross -= np.outer(means, self.column_means)
         self._set_gram(_bordered(self.gram, cross))
         centred = (self.rows.targets - self.mean) * self.rows.weights[:, None]
-        corr = new.astype(np.float64) @ centred / self.total
-        self.corr = np.concatenate([self.corr, corr])
-        self.coef = np.concatenate([self.coef, np.zeros_like(corr)])
-        slope = corr - cross[:, : len(self.slope)] @ self.coef[: len(self.slope)]
-        self.slope = np.concatenate([self.slope, slope])
+        corr = centred.T @ new.T.astype(np.float64) / self.total
+        slope = corr - self.coef @ cross[:, : len(self.index)].T
+        self.corr = np.concatenate([self.corr, corr], axis=1)
+        self.coef = np.concatenate([self.coef, np.zeros_like(corr)], axis=1)
+        self.slope = np.concatenate([self.slope, slope], axis=1)
         self.index = np.concatenate([self.index, index])
 
     def keep(self, which: Index) -> None:
         """Reduce the working set to positions ``which``."""
         self._set_gram(self.gram[which[:, None], which])
-        for name in ("columns", "column_means", "corr", "coef", "slope", "index"):
+        for name in ("columns", "column_means", "index"):
             setattr(self, name, getattr(self, name)[which])
+        for name in ("corr", "coef", "slope"):
+            setattr(self, name, getattr(self, name)[:, which])
 
     def restart(self, index: Index, coef: Floats) -> None:
         """Start the next solution from ``coef`` on the terms ``index``."""
@@ -198,45 +203,46 @@ class Regression:
             self.keep(np.zeros(0, dtype=np.int64))
             self.add(index)
         self.coef = coef.copy()
-        self.slope = self.corr - self.gram @ self.coef
+        self.slope = self.corr - self.coef @ self.gram
 
     def solution(self) -> tuple[Index, Floats]:
         """Terms and coefficients of the latest solution, as `restart` takes them."""
         if self.rows is None:
             return self.index, self.coef
-        active = np.flatnonzero(self.coef[:, 0])
-        return self.index[active], self.coef[active]
+        active = np.flatnonzero(self.coef[0])
+        return self.index[active], self.coef[:, active]
 
     def mean_square(self, which: Index) -> Floats:
         """Mean square ``|y|^2 - a^T (c + q)`` of the residuals of ``which``."""
         some = self.some(which)
-        coef = self.coef[:, some]
-        explained = np.einsum("ij,ij->j", coef, self.corr[:, some])
-        explained += np.einsum("ij,ij->j", coef, self.slope[:, some])
+        coef = self.coef[some]
+        explained = np.einsum("kj,kj->k", coef, self.corr[some])
+        explained += np.einsum("kj,kj->k", coef, self.slope[some])
         return np.asarray(np.maximum(self.power[which] - explained, 0.0))
 
     def n_active(self, which: Index) -> Index:
         """Active terms ``(n_which,)`` of targets ``which``."""
-        return np.asarray(np.count_nonzero(self.coef[:, self.some(which)], axis=0))
+        return np.asarray(np.count_nonzero(self.coef[self.some(which)], axis=1))
 
     def some(self, which: Index) -> Index | slice:
         """Return an index of targets ``which`` that does not copy all of them."""
-        return which if len(which) < self.coef.shape[1] else slice(None)
+        return which if len(which) < len(self.coef) else slice(None)
 
     def all_slopes(self) -> Floats:
-        """``|x_S^T r| / R`` of all terms: ``(p, K)``; K = 1 for a working set."""
+        """``|x_S^T r| / R`` of all terms: ``(K, p)``; K = 1 for a working set."""
         if self.rows is None:
             return np.abs(self.slope)
-        active = np.flatnonzero(self.coef[:, 0])
-        fit = self.columns[active].astype(np.float64).T @ self.coef[active, 0]
-        fit += self.mean[0] - self.column_means[active] @ self.coef[active, 0]
+        active = np.flatnonzero(self.coef[0])
+        coef = self.coef[0, active]
+        fit = self.columns[active].astype(np.float64).T @ coef
+        fit += self.mean[0] - self.column_means[active] @ coef
         residual = (self.rows.targets[:, 0] - fit) * self.rows.weights
-        slopes = self.rows.design.correlations(residual)[:, None]
+        slopes = self.rows.design.correlations(residual)[None]
         return np.asarray(np.abs(slopes) / self.total)
 
     def steepest(self) -> Floats:
         """``max_S |x_S^T r| / R`` over all of C: ``(K,)``."""
-        return np.asarray(self.all_slopes().max(axis=0, initial=0.0))
+        return np.asarray(self.all_slopes().max(axis=1, initial=0.0))
 
     def solve(
         self,
@@ -259,7 +265,7 @@ class Regression:
         if self.rows is None:
             return
         for _ in range(_ROUNDS):
-            slopes = self.all_slopes()[:, 0]
+            slopes = self.all_slopes()[0]
             slopes[self.index] = 0.0
             largest = slopes.max(initial=0.0)
             self._enter(slopes, ahead * float(alpha[0]))
@@ -277,7 +283,7 @@ class Regression:
 
     def _enter(self, slopes: Floats, level: float) -> None:
         """Add the terms of the largest slopes above the level; drop idle ones first."""
-        active = np.flatnonzero(self.coef[:, 0])
+        active = np.flatnonzero(self.coef[0])
         if len(self.index) > _SLACK * (len(active) + _ENTER):
             self.keep(active)
         wanted = np.flatnonzero(slopes > level)
@@ -291,7 +297,7 @@ class Regression:
         self, alpha: Floats, tol: float, which: Index, rough: bool
     ) -> None:
         some = self.some(which)
-        coef, slope, corr = self.coef[:, some], self.slope[:, some], self.corr[:, some]
+        coef, slope, corr = self.coef[some], self.slope[some], self.corr[some]
         power = np.maximum(self.power[some], np.finfo(np.float64).tiny)
         if tol > 0:
             coef, slope = kernels.solve_loosely(
@@ -318,8 +324,8 @@ class Regression:
                 self.uniform,
                 self._rounded(),
             )
-            slope = corr - self.gram @ coef
-        self.coef[:, some], self.slope[:, some] = coef, slope
+            slope = corr - coef @ self.gram
+        self.coef[some], self.slope[some] = coef, slope
 
     def _inverse(self, n_targets: int) -> Floats | None:
         """Inverse of the Gram matrix, where rows and targets are many enough for it."""
@@ -329,21 +335,21 @@ class Regression:
 
     def refitted_mean_square(self, which: Index) -> Floats:
         """Mean square after least squares on the supports of targets ``which``."""
-        corr, coef = self.corr[:, which], self.coef[:, which]
+        corr, coef = self.corr[which], self.coef[which]
         explained = kernels.explained_by_support(self.gram, corr, coef)
         return np.asarray(np.maximum(self.power[which] - explained, 0.0))
 
     def refit(self, which: Index) -> Floats:
-        """Least squares on the supports of targets ``which``: ``(w, n_which)``."""
-        corr = self.corr[:, which]
-        return kernels.least_squares(self.gram, corr, self.coef[:, which])
+        """Least squares on the supports of targets ``which``: ``(n_which, w)``."""
+        return kernels.least_squares(self.gram, self.corr[which], self.coef[which])
 
     def predict(self, design: ParityDesign, coef: Floats, which: Index) -> Floats:
-        """Predictions ``(rows, n_which)`` of coefficients ``(w, n_which)``."""
-        active = np.flatnonzero(coef.any(axis=1))
+        """Predictions ``(rows, n_which)`` of coefficients ``(n_which, w)``."""
+        active = np.flatnonzero(coef.any(axis=0))
         columns = design.columns(self.index[active]).astype(np.float64)
-        shift = self.mean[which] - self.column_means[active] @ coef[active]
-        fit: Floats = columns.T @ coef[active]
+        coef = coef[:, active]
+        shift = self.mean[which] - coef @ self.column_means[active]
+        fit: Floats = columns.T @ coef.T
         return fit + shift
 
 
