@@ -147,3 +147,35 @@ def test_score_charges_for_active_terms():
     np.testing.assert_allclose(slack[:2], [1.0, 0.6 * 0.5])
     assert (np.diff(slack) <= 0).all()
     assert slack[-1] > 0
+
+
+def walked(*scores, rise=2.0):
+    """A path of one target for each column, and the steps after which it ended."""
+    columns = np.array(scores, dtype=float)
+    found = path.Path.start(columns[0])
+    live, ended = np.arange(columns.shape[1]), np.full(columns.shape[1], -1)
+    for visit, score in enumerate(columns[1:], start=1):
+        found.record(2 * visit, score[live], live, rise)
+        going = found.going(live)
+        ended[np.setdiff1d(live, going)] = 2 * visit
+        live = going
+    return found, ended.tolist()
+
+
+def test_the_best_strength_lies_between_the_visited_ones():
+    at = np.arange(0, 14, 2)[:, None]
+    best = np.array([6.0, 6.5, 5.0, 4.3, 20.0])
+    found, _ = walked(*(3 + (at - best) ** 2))
+    position, score = found.between()
+    # To half a step; beyond the end of the path there is nothing to go by.
+    assert position.tolist() == [6.0, 6.5, 5.0, 4.5, 12.0]
+    np.testing.assert_allclose(score[:4], 3.0)
+    assert score[4] == found.score[4]
+
+
+def test_a_path_ends_after_two_scores_without_improvement_or_a_clear_rise():
+    scores = [9, 9, 9], [5, 5, 5], [5.1, 5.1, 4], [5.2, 3, 4.1], [1, 1, 1]
+    found, ended = walked(*scores)
+    assert ended == [6, -1, -1]
+    assert found.position.tolist() == [2, 8, 8]
+    assert walked(*scores, rise=1.005)[1] == [4, 4, 6]

@@ -441,11 +441,6 @@ def test_impossible_budgets_of_draws(budget):
         draw_masks(20, budget, np.random.default_rng(0))
 
 
-def test_terms_that_are_no_terms_for_many_functions():
-    with pytest.raises(ValueError, match="terms=5"):
-        fit_surrogates(draw.all_masks(3), np.zeros((8, 2)), terms=5)
-
-
 @pytest.mark.parametrize(
     ("n_features", "budget", "options", "adapts"),
     [

@@ -57,7 +57,7 @@ def test_gap_of_something_else_is_not_small():
         part.full.solve(alpha, 0.0, every)
     exact = lasso._relative_gap([part.full for part in parts], alpha)
     parts[1].full.coef *= 0.9
-    parts[1].full.slope = parts[1].full.corr - parts[1].full.gram @ parts[1].full.coef
+    parts[1].full.slope = parts[1].full.corr - parts[1].full.coef @ parts[1].full.gram
     wrong = lasso._relative_gap([part.full for part in parts], alpha)
     assert exact[0] < 1e-10
     assert wrong[0] > 1e-3
@@ -107,8 +107,8 @@ def test_targets_do_not_see_each_other(monkeypatch, dense):
     if not dense:
         monkeypatch.setattr(lasso, "_is_dense", lambda *_: False)
     rng = np.random.default_rng(1)
-    masks = draw_pairs(9, 300, rng)
-    values = random_network(9, rng, 4)(masks)
+    masks = draw_pairs(10, 800, rng)
+    values = random_network(10, rng, 4)(masks)
     values[:, 3] = basis.predict(masks, basis.table_of([(1, 2)]), np.ones((1, 1)))[:, 0]
     together = fit_sparse(masks, values, 3)
     for k in range(4):

@@ -55,8 +55,8 @@ def test_working_set_finds_the_solution_over_all_terms(weighted, alpha):
     full.solve(strength, 0.0, which)
     growing.solve(strength, 0.0, which)
     found = np.zeros(len(TABLE))
-    found[growing.index] = growing.coef[:, 0]
-    np.testing.assert_allclose(found, full.coef[:, 0], atol=1e-5)
+    found[growing.index] = growing.coef[0]
+    np.testing.assert_allclose(found, full.coef[0], atol=1e-5)
     np.testing.assert_allclose(growing.mean_square(which), full.mean_square(which))
     assert growing.steepest() <= alpha * (1 + 1e-4)
 
@@ -66,7 +66,7 @@ def test_idle_terms_leave_the_working_set():
     growing = Regression.growing(rows)
     growing.add(np.arange(len(TABLE)))
     growing.solve(np.array([0.2]), 1e-3, np.array([0]))
-    active = np.flatnonzero(growing.coef[:, 0])
+    active = np.flatnonzero(growing.coef[0])
     growing.keep(active)
     assert growing.gram.shape == (len(active), len(active))
     np.testing.assert_allclose(

@@ -19,8 +19,10 @@ from harmonica_core._types import Floats
 from harmonica_core.correlations import Index
 from harmonica_core.folds import N_FOLDS, Part
 from harmonica_core.path import (
+    DECIDES,
     N_STRENGTHS,
     RATIO,
+    SUGGESTS,
     Path,
     follow_path,
     largest_alpha,
@@ -44,8 +46,6 @@ _PARSIMONY = 1.001
 # A constant explains nothing: it is the choice only where it is clearly better.
 _CONSTANT = 1.02
 _CLOSE = 1e-2  # of alpha, in the folds
-# Price of a refit's search where the score decides, and where folds have the last word.
-_SEARCH, _HOPEFUL_SEARCH = 1.0, 0.5
 
 
 @dataclass
@@ -108,8 +108,8 @@ def choose(parts: list[Part], relax: Literal["auto"] | bool) -> Choice:
     """Choose the strength of each target, and whether it is refitted."""
     top = largest_alpha(parts)
     if closed_form_holds(parts):
-        return _by_score(top, follow_path(parts, top, relax, _SEARCH), relax)
-    path = follow_path(parts, top, relax, _HOPEFUL_SEARCH)
+        return _by_score(top, follow_path(parts, top, relax, DECIDES), relax)
+    path = follow_path(parts, top, relax, SUGGESTS)
     return _cross_validate(parts, top, path, relax)
 
 
@@ -157,10 +157,11 @@ def _by_score(
 ) -> Choice:
     """Take the best score of the path."""
     lasso, refitted = path
-    relaxed = refitted.score < lasso.score
+    position, score = lasso.between()
+    relaxed = refitted.score < score
     if relax != "auto":
         relaxed = np.full(len(top), relax)
-    position = np.where(relaxed, refitted.position, lasso.position)
+    position = np.where(relaxed, refitted.position, position)
     return Choice(top * RATIO**position, relaxed)
 
 
@@ -172,7 +173,7 @@ def leave_out(part: Part, relaxed: NDArray[np.bool_]) -> Floats:
     n_rows, n_terms = part.rows.design.shape
     coef = part.full.coef
     n_active = np.count_nonzero(coef, axis=1)
-    count = np.where(relaxed, searched(n_active, n_terms, _SEARCH), n_active)
+    count = np.where(relaxed, searched(n_active, n_terms, DECIDES.search), n_active)
     every = np.arange(len(coef))
     residual = part.rows.targets - part.full.predict(part.rows.design, coef, every)
     return part.rows.targets - residual / np.sqrt(slack(count / n_rows))

@@ -104,10 +104,11 @@ def _is_table(table: NDArray[Any], n_features: int) -> bool:
     """Check range, ascending features, padding at the end, distinct rows."""
     if table.size == 0:
         return len(table) <= 1
-    ordered = table[np.lexsort(table.T)]
-    if not (ordered[1:] != ordered[:-1]).any(axis=1).all():
+    columns = np.ascontiguousarray(table.T)  # long rows compare faster
+    ordered = columns[:, np.lexsort(columns)]
+    if (ordered[:, 1:] == ordered[:, :-1]).all(axis=0).any():
         return False
-    left, right = table[:, :-1], table[:, 1:]
+    left, right = columns[:-1], columns[1:]
     ascending = (right == -1) | ((left >= 0) & (left < right))
     return bool(ascending.all() and table.min() >= -1 and table.max() < n_features)
 

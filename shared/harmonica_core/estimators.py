@@ -134,6 +134,7 @@ def fit_sampled(
     alpha: float | None,
     radius: int | None,
     weights: Floats | None = None,
+    memory: int = 1 << 30,
 ) -> Fit:
     """Fit C to sampled masks, and state the error from held-out predictions."""
     if len(masks) < FEWEST_MASKS:
@@ -150,7 +151,7 @@ def fit_sampled(
         strength = "auto" if alpha is None else alpha
         # Masks near the input count as often as they were drawn: that is what they
         # were drawn for. Only the stated error is that of uniform masks.
-        found = fit_sparse(masks, standard, terms, strength)
+        found = fit_sparse(masks, standard, terms, strength, memory=memory)
     table = basis.with_empty_term(found.table)
     coef = np.concatenate([found.intercept[None, :], found.coef]) * spread
     coef[0] += centre

@@ -35,6 +35,7 @@ from harmonica_core.settings import (
     check_alpha,
     check_budget,
     check_degree,
+    check_memory,
     check_settings,
     draw_masks,
     near_share,
@@ -200,6 +201,7 @@ def fit_surrogates(
     radius: int | None = None,
     near: float = 0.0,
     ends: bool = False,
+    memory: int = 1 << 30,
 ) -> list[Surrogate]:
     """Fit many functions known on the same masks; the design is built once.
 
@@ -211,6 +213,9 @@ def fit_surrogates(
     degree, alpha, terms, radius, near, ends
         As in `fit_surrogate`; ``radius`` and ``near`` say how the masks were drawn.
         ``near`` is 0 and ``terms`` is None unless given.
+    memory : int
+        Bytes to stay within, roughly, beside the arguments and the result: as many
+        functions are fitted together as that allows, one at the least.
     seed : int, Generator or None
         Not used: a fit to given masks is deterministic.
 
@@ -229,9 +234,8 @@ def fit_surrogates(
     masks = draw.check_masks(masks, np.shape(masks)[-1] if np.ndim(masks) else 0)
     values = _check_functions(values, masks)
     terms = check_settings(masks.shape[1], degree, alpha, terms)
-    return _fit_all(
-        masks,
-        values.reshape(*values.shape[:2], -1),
+    fit = partial(
+        _fit_all,
         degree=degree,
         alpha=alpha,
         terms=terms,
@@ -239,7 +243,15 @@ def fit_surrogates(
         near=near_share(near, terms, alpha, masks.shape, radius),
         ends=ends,
         one_output=values.ndim == 2,
+        memory=check_memory(memory),
     )
+    columns = values.reshape(*values.shape[:2], -1)
+    n_terms = basis.n_terms_up_to(masks.shape[1], degree)
+    # Copies of the values, and of the coefficients, that a fit holds at its peak.
+    each = 8 * columns.shape[2] * (8 * len(masks) + 10 * n_terms)
+    step = max(1, memory // each)
+    blocks = [columns[:, i : i + step] for i in range(0, columns.shape[1], step)]
+    return [one for block in blocks for one in fit(masks, block)]
 
 
 def _check_functions(values: object, masks: Masks) -> Floats:
@@ -264,13 +276,14 @@ def _fit_all(
     near: float,
     ends: bool,
     one_output: bool,
+    memory: int = 1 << 30,
 ) -> list[Surrogate]:
     """Fit ``values (m, n_functions, n_outputs)``: one surrogate per function."""
     n_features = masks.shape[1]
     radius = draw.check_radius(radius, n_features)
     flat = values.reshape(len(values), -1)
     readable = ReadableSet.of(terms, n_features, check_degree(degree))
-    fit = fit_values(masks, flat, readable, check_alpha(alpha), radius, near)
+    fit = fit_values(masks, flat, readable, check_alpha(alpha), radius, near, memory)
     return surrogates_of(
         fit,
         masks,
@@ -319,6 +332,7 @@ def fit_values(
     alpha: float | None,
     radius: int | None,
     near: float = 0.0,
+    memory: int = 1 << 30,
 ) -> Fit:
     """Fit ``values (m, n_outputs)``: exactly when these are all masks."""
     rows = draw.rows_of_all(masks) if radius is None else None
@@ -326,7 +340,9 @@ def fit_values(
         return fit_scaled(lambda v, a: fit_exact(v, rows, readable, a), values, alpha)
     weights = draw.near_weights(masks) if near else None
     return fit_scaled(
-        lambda v, a: fit_sampled(masks, v, readable, a, radius, weights), values, alpha
+        lambda v, a: fit_sampled(masks, v, readable, a, radius, weights, memory),
+        values,
+        alpha,
     )
 
 
@@ -366,10 +382,11 @@ def _surrogates(
     max_degree: int,
 ) -> list[Surrogate]:
     n_functions, n_outputs = values.shape[1:]
-    coef = fit.coef.reshape(len(fit.table), n_functions, n_outputs)
+    coef = fit.coef.T.reshape(n_functions, n_outputs, len(fit.table))
+    shown = (coef != 0).any(axis=1) | (basis.term_sizes(fit.table) == 0)
     out = []
     for k in range(n_functions):
-        active = basis.active_rows(fit.table, coef[:, k])
+        active = np.flatnonzero(shown[k])
         block = slice(k * n_outputs, (k + 1) * n_outputs)
         pick = 0 if one_output else slice(None)
         value, standard_error = fit.error.value, fit.error.standard_error
@@ -377,7 +394,7 @@ def _surrogates(
             Surrogate(
                 n_features=masks.shape[1],
                 table=basis.trim(fit.table[active]),
-                coef=coef[active, k, pick],
+                coef=coef[k][:, active].T[:, pick],
                 error=Estimate(
                     np.asarray(value)[block][pick],
                     np.asarray(standard_error)[block][pick],

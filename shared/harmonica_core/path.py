@@ -26,24 +26,48 @@ from harmonica_core.regression import Regression
 RATIO = 2**-0.5
 N_STRENGTHS = 36  # down to 5e-6 of the largest
 _FAR = 26  # 1e-4 of the largest: only sparse functions gain by less than that
-LOOSE = 1e-1  # of alpha: scores hardly notice
 
 _STRIDE = 2
-_IMPROVED, _RISE, _PATIENCE = 0.999, 1.005, 2
+_FINE = 0.5
+_IMPROVED, _PATIENCE = 0.999, 2
 _NOTHING_LEFT, _NEARLY_EXACT = 1e-13, 1e-6
 _FEW = 0.1
 _LARGEST_SHARE = (N_FOLDS - 1) / N_FOLDS
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How far a path is followed, and how closely.
+
+    Attributes
+    ----------
+    loose : float
+        Tolerance of its solutions, relative to alpha; scores hardly notice.
+    rise : float
+        A score that is so many times the best counts as two without improvement.
+    search : float
+        Price of a refit's choice of terms, see `searched`.
+    """
+
+    loose: float
+    rise: float
+    search: float
+
+
+# Where the score decides, and where it only tells the folds, which have the last word,
+# where to start: with few rows a score may rise and fall again.
+DECIDES = Pace(loose=0.2, rise=1.005, search=1.0)
+SUGGESTS = Pace(loose=0.1, rise=2.0, search=0.5)
 
 
 @dataclass
 class Path:
     """The best score so far of each target, and its position on the grid.
 
-    ``stale`` counts the steps since the score last improved; a clear rise counts
-    twice. ``deepest`` is the lowest position visited before the active terms were
-    about as many as rows; below it the LASSO interpolates, and nothing is unique.
-    ``last`` is the latest score, ``before`` and ``after`` those on either side of the
-    best.
+    ``stale`` counts the steps since the score last improved, a clear rise twice.
+    ``deepest`` is the lowest position visited before the active terms were about as
+    many as rows; below it the LASSO interpolates, and nothing is unique. ``last`` is
+    the latest score, ``before`` and ``after`` those on either side of the best.
     """
 
     score: Floats
@@ -63,8 +87,11 @@ class Path:
             best, ones, 0 * ones, ones.copy(), nothing.copy(), nothing.copy(), -best
         )
 
-    def record(self, step: Index, score: Floats, which: Index) -> Index:
+    def record(
+        self, step: Index | int, score: Floats, which: Index, rise: float
+    ) -> Index:
         """Return those of the targets ``which`` whose step is their best."""
+        step = np.broadcast_to(step, which.shape)
         before = self.score[which]
         better = score < before
         self.before[which[better]] = self.last[which[better]]
@@ -76,9 +103,22 @@ class Path:
         self.score[which] = np.minimum(before, score)
         sound = np.isfinite(score)
         self.deepest[which[sound]] = np.maximum(self.deepest[which], step)[sound]
-        count = self.stale[which] + 1 + (score > _RISE * before)
+        count = self.stale[which] + 1 + (score > rise * before)
         self.stale[which] = np.where(score < _IMPROVED * before, 0, count)
         return which[better]
+
+    def between(self) -> tuple[Floats, Floats]:
+        """Position and score ``(K,)`` where a parabola through three visits is least.
+
+        The best itself where the path did not go beyond it.
+        """
+        left, right = self.before - self.score, self.after - self.score
+        sound = np.isfinite(left) & np.isfinite(right) & (left + right > 0)
+        left, right = np.where(sound, (left, right), 1.0)
+        shift = _STRIDE * (left - right) / (left + right) / 2
+        least = self.score - shift * (left - right) / (4 * _STRIDE)
+        # Scores are loose: equal functions should not differ by their last digits.
+        return self.position + np.round(shift / _FINE) * _FINE, least
 
     def going(self, which: Index) -> Index:
         """Return the targets whose scores may still improve."""
@@ -96,11 +136,9 @@ def follow_path(
     parts: list[Part],
     top: Floats,
     relax: Literal["auto"] | bool,
-    search: float,
+    pace: Pace,
 ) -> tuple[Path, Path]:
     """Walk down the path and leave each target's best solution in ``part.full``.
-
-    ``search`` is the price of a refit's choice of terms, see `searched`.
 
     Returns
     -------
@@ -113,12 +151,16 @@ def follow_path(
     kept = [_Kept(part.full) for part in parts]
     both = every[:0] if relax is False else every
     for step in range(_STRIDE, N_STRENGTHS, _STRIDE):
-        _visit(parts, top, np.full(len(live), step), live, lasso, kept)
+        for part in parts:
+            alpha = top[live] * RATIO**step
+            part.full.solve(alpha, pace.loose, live, ahead=RATIO, rough=True)
+        better = lasso.record(step, score(parts, live), live, pace.rise)
+        for one in kept:
+            one.store(better)
         if relax == "auto":
             both = both[_are_few(parts, both)]
-        refitted.record(
-            np.full(len(both), step), refitted_score(parts, both, search), both
-        )
+        again = refitted_score(parts, both, pace.search)
+        refitted.record(step, again, both, pace.rise)
         live = lasso.going(live[refitted.score[live] > _NOTHING_LEFT])
         if step >= _FAR:
             live = live[_are_few(parts, live)]
@@ -127,36 +169,12 @@ def follow_path(
             break
     for one in kept:
         one.restore()
-    # The position that was left out on the better side.
-    aside = np.where(lasso.after <= lasso.before, 1, -1)
-    position = np.clip(lasso.position + aside, 1, N_STRENGTHS - 1)
-    _visit(parts, top, position, every, lasso, kept)
-    for one in kept:
-        one.restore()
     if relax is not False:
         # Where next to nothing is left, the LASSO may have found all terms there are.
         found = every[lasso.score < _NEARLY_EXACT]
-        refitted.record(
-            lasso.position[found], refitted_score(parts, found, search), found
-        )
+        again = refitted_score(parts, found, pace.search)
+        refitted.record(lasso.position[found], again, found, pace.rise)
     return lasso, refitted
-
-
-def _visit(
-    parts: list[Part],
-    top: Floats,
-    position: Index,
-    which: Index,
-    lasso: Path,
-    kept: list[_Kept],
-) -> None:
-    """Solve targets ``which`` at their positions ``(n_which,)``, and keep the best."""
-    for part in parts:
-        alpha = top[which] * RATIO**position
-        part.full.solve(alpha, LOOSE, which, ahead=RATIO, rough=True)
-    better = lasso.record(position, score(parts, which), which)
-    for one in kept:
-        one.store(better)
 
 
 def _are_few(parts: list[Part], which: Index) -> NDArray[np.bool_]:

@@ -81,6 +81,15 @@ def check_budget(budget: object, n_features: int, name: str = "budget") -> int:
     return int(budget)
 
 
+def check_memory(memory: object) -> int:
+    """Return a number of bytes, at least 1."""
+    if not is_whole(memory) or memory < 1:
+        raise ValueError(
+            f"memory={memory!r}; needed a whole number of bytes, such as 1 << 30"
+        )
+    return int(memory)
+
+
 def auto_budget(n_features: int) -> int:
     """Return the default number of masks: ``min(2**n, 1000 + 20 * n)``.
 
