@@ -73,6 +73,24 @@ def test_equal_to_the_regression_written_out(degree, n_masks, monkeypatch):
     np.testing.assert_allclose(fit.coef, coef, atol=1e-8)
 
 
+def test_single_precision_is_close_enough_to_weigh_residuals():
+    rng = np.random.default_rng(0)
+    halves = ridge.shapley_masks(20, 1000, rng)[0::2]
+    table = basis.terms_up_to(20, 3)
+    table = table[basis.term_sizes(table) % 2 == 1]
+    target = rng.normal(size=(len(halves), 3))
+    kernel = ridge._kernel(halves, table)
+    parts = ridge._by_masks(halves, table, target)
+    for nugget, part in zip(ridge._NUGGETS, parts, strict=True):
+        inverse = np.linalg.inv(kernel + nugget * kernel[0, 0] * np.eye(len(halves)))
+        dual = inverse @ target
+        rounding = 1e-9 * np.abs(dual).max()  # of the inverse
+        np.testing.assert_allclose(part.solution, dual, atol=rounding)
+        expected = dual / np.diag(inverse)[:, None]
+        rounding = 1e-8 * np.abs(expected).max()
+        np.testing.assert_allclose(part.left_out, expected, rtol=1e-5, atol=rounding)
+
+
 @pytest.mark.parametrize("n_masks", [24, 80])  # fewer, and more, than terms
 def test_left_out_residuals_are_those_of_refits(n_masks, monkeypatch):
     monkeypatch.setattr(ridge, "_NUGGETS", (0.05,))
@@ -88,7 +106,7 @@ def test_left_out_residuals_are_those_of_refits(n_masks, monkeypatch):
         shifted = kernel + 0.05 * kernel[0, 0] * np.eye(len(halves))
         dual = np.linalg.solve(shifted[np.ix_(rest, rest)], target[rest])
         expected = target[t] - kernel[t, rest] @ dual
-        np.testing.assert_allclose(left_out[t], expected, atol=1e-9)
+        np.testing.assert_allclose(left_out[t], expected, rtol=1e-6, atol=1e-9)
 
 
 def test_both_matrices_give_the_same_fit():

@@ -24,7 +24,7 @@ from scipy.special import gammaln
 
 from harmonica_core import basis
 from harmonica_core._types import Floats, Masks, Table
-from harmonica_core.correlations import ParityDesign
+from harmonica_core.correlations import ParityDesign, Signs
 from harmonica_core.estimate import Estimate
 from harmonica_core.estimators import Fit
 from harmonica_core.masks import are_paired, interleave_pairs
@@ -206,8 +206,10 @@ def _by_masks(halves: Masks, table: Table, target: Floats) -> list[_Part]:
     kernel = _kernel(halves, table)
     parts = []
     for nugget in _NUGGETS:
-        inverse = _inverse_factor(kernel, nugget * kernel[0, 0])
-        dual = inverse.T @ (inverse @ target)
+        factor = _factor(kernel, nugget * kernel[0, 0])
+        dual, _ = lapack.dpotrs(factor, target, lower=1)
+        # Sums of squares, which weigh residuals: single precision is close enough.
+        inverse, _ = lapack.strtri(factor.astype(np.float32), lower=1)
         precision = np.einsum("st,st->t", inverse, inverse)
         parts.append(_Part(dual, dual / precision[:, None]))
     return parts
@@ -222,16 +224,20 @@ def _by_terms(
     """
     gram = np.zeros((len(table), len(table)))
     right = np.zeros((len(table), target.shape[1]))
-    for block, design in _designs(halves, table, scale):
-        gram += design @ design.T
-        right += design @ target[block]
+    for block, columns in _columns(halves, table):
+        gram += columns @ columns.T  # whole numbers: single precision is exact
+        right += columns.astype(np.float64) @ target[block]
+    gram *= np.outer(scale, scale)
+    right *= scale[:, None]
     shift = float((scale**2).sum())
-    inverses = [_inverse_factor(gram, nugget * shift) for nugget in _NUGGETS]
+    factors = [_factor(gram, nugget * shift) for nugget in _NUGGETS]
+    inverses = [lapack.dtrtri(one, lower=1, overwrite_c=1)[0] for one in factors]
     parts = [
         _Part(inverse.T @ (inverse @ right), np.empty_like(target))
         for inverse in inverses
     ]
-    for block, design in _designs(halves, table, scale):
+    for block, columns in _columns(halves, table):
+        design = scale[:, None] * columns
         for inverse, part in zip(inverses, parts, strict=True):
             # Rows of psi' L^-T, by a product that knows the factor is triangular.
             whitened = blas.dtrmm(1.0, inverse, design.T, side=1, lower=1, trans_a=1)
@@ -244,19 +250,18 @@ def _by_terms(
 def _kernel(halves: Masks, table: Table) -> Floats:
     """``sum_S v_S chi_S(x) chi_S(x')`` over the sizes in the table: (m, m).
 
-    Two masks that differ in k features have ``t = n - 2 k``, so n + 1 numbers fill
-    the matrix. ``(d + 1) e_{d+1} = t e_d - (n - d + 1) e_{d-1}`` gives them.
+    Only ``t = x . x'`` matters, so 2 n + 1 numbers fill the matrix;
+    ``(d + 1) e_{d+1} = t e_d - (n - d + 1) e_{d-1}`` gives them.
     """
     n, sizes = halves.shape[1], set(basis.term_sizes(table).tolist())
-    t = 1 - 2 * np.arange(n + 1) / n
-    before, now = np.zeros(n + 1), np.ones(n + 1)
+    t = np.append(np.arange(n + 1), np.arange(-n, 0)) / n  # negative ones from the end
+    before, now = np.zeros(len(t)), np.ones(len(t))
     total = now * (0 in sizes)
     for d in range(max(sizes, default=0)):
         before, now = now, (t * now - (n - d + 1) / n**2 * before) / (d + 1)
         total += now * (d + 1 in sizes)
     rows = basis.signs(halves, np.float32)[:, :-1]
-    differing = ((n - rows @ rows.T) / 2).astype(np.intp)
-    return np.asarray(total[differing])
+    return np.asarray(total[(rows @ rows.T).astype(np.intp)])
 
 
 def _variances(table: Table, n_features: int) -> Floats:
@@ -264,13 +269,12 @@ def _variances(table: Table, n_features: int) -> Floats:
     return np.asarray(float(n_features) ** -basis.term_sizes(table))
 
 
-def _inverse_factor(matrix: Floats, shift: float) -> Floats:
-    """``L^-1`` with ``L L' = matrix + shift``; squared columns sum to the inverse's."""
+def _factor(matrix: Floats, shift: float) -> Floats:
+    """Lower L with ``L L' = matrix + shift``."""
     shifted = matrix.copy(order="F")
     shifted.flat[:: len(matrix) + 1] += shift
     factor, _ = lapack.dpotrf(shifted, lower=1, clean=1, overwrite_a=1)
-    inverse, _ = lapack.dtrtri(factor, lower=1, overwrite_c=1)
-    return np.asarray(inverse)
+    return np.asarray(factor)
 
 
 def _correlations(halves: Masks, table: Table, dual: Floats) -> Floats:
@@ -288,15 +292,13 @@ def _correlations(halves: Masks, table: Table, dual: Floats) -> Floats:
     return out
 
 
-def _designs(
-    halves: Masks, table: Table, scale: Floats
-) -> Iterator[tuple[slice, Floats]]:
-    """Scaled parity columns (n_terms, b) of one block of masks after the other."""
+def _columns(halves: Masks, table: Table) -> Iterator[tuple[slice, Signs]]:
+    """Parity columns (n_terms, b) of one block of masks after the other."""
     rows = basis.signs(halves, np.float32).T
     for start in range(0, len(halves), _BLOCK_MASKS):
         block = slice(start, start + _BLOCK_MASKS)
         part = np.ascontiguousarray(rows[:, block])
-        yield block, scale[:, None] * basis.columns(part, table)
+        yield block, basis.columns(part, table)
 
 
 def _without_negligible(table: Table, coef: Floats, error: Floats) -> Floats:
