@@ -115,7 +115,7 @@ def _is_table(table: NDArray[Any], n_features: int) -> bool:
 
 def trim(table: Table) -> Table:
     """Drop columns that hold only padding."""
-    return table[:, : int(term_sizes(table).max(initial=0))]
+    return table[:, : largest_size(table)]
 
 
 def active_rows(table: Table, coef: Floats) -> NDArray[np.int64]:
@@ -148,6 +148,12 @@ def terms_of(table: Table) -> tuple[Term, ...]:
 def term_sizes(table: Table) -> NDArray[np.int64]:
     """Number of features ``(n_terms,)`` of each term."""
     return np.asarray((table >= 0).sum(axis=1))
+
+
+def largest_size(table: Table) -> int:
+    """Number of features of the largest term; 0 where there is none."""
+    widths = range(table.shape[1], 0, -1)  # padding is on the right
+    return next((k for k in widths if (table[:, k - 1] >= 0).any()), 0)
 
 
 def columns(sign_rows: NDArray[Any], table: Table) -> NDArray[Any]:

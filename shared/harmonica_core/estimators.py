@@ -62,7 +62,7 @@ class ReadableSet:
         """Size of the largest candidate term."""
         if self.given is None:
             return self.degree
-        return int(basis.term_sizes(self.given).max(initial=0))
+        return basis.largest_size(self.given)
 
     def table(self) -> Table:
         """All terms of C (without what may join), the empty term first."""

@@ -212,14 +212,14 @@ def _solve_supports(
     few = support.sum(axis=1) <= len(gram) / 2
     for k in range(len(right)):
         if inverse is None or whole is None or few[k]:
-            active = np.flatnonzero(support[k])
+            (active,) = support[k].nonzero()
             found = solve_spd(gram, active, right[k, active])
             if found is not None:
                 coef[k, active] = found
         else:
-            idle = np.flatnonzero(~support[k])
-            rows = inverse[idle]
-            found = _solve_block(rows[:, idle], whole[k, idle])
+            (idle,) = (~support[k]).nonzero()
+            rows = inverse.take(idle, axis=0)
+            found = _solve_block(rows.take(idle, axis=1), whole[k, idle])
             if found is not None:
                 coef[k] = whole[k] - found @ rows
                 coef[k, idle] = 0.0
@@ -281,7 +281,8 @@ def solve_loosely(
     matrix = gram if rounded is None or not rough else rounded
     coef, slope, left = descend(matrix, start, slope, alpha, tol, max_iter)
     if matrix is rounded:
-        explained = np.einsum("kj,kj->k", coef, corr + slope)
+        explained = np.einsum("kj,kj->k", coef, corr)
+        explained += np.einsum("kj,kj->k", coef, slope)
         close = np.flatnonzero(power - explained < _SMALL_REST * power)
         slope[close] = corr[close] - coef[close] @ gram
     sweeps = int(np.clip(_LOOSE_WORK / max(1, len(gram)) ** 2, *_LOOSE_SWEEPS))

@@ -280,7 +280,7 @@ def interaction_table(
     >>> members.tolist(), values.tolist()
     ([[0, -1], [0, 1]], [[2.0], [4.0]])
     """
-    degree = int(basis.term_sizes(table).max(initial=0))
+    degree = basis.largest_size(table)
     return superset_sums(table, coef, size_weights(check_index(index), order, degree))
 
 

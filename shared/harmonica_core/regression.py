@@ -32,6 +32,8 @@ _APPROACH, _LOOSE = 4, 5e-2
 _GATHERING = 1e-3
 # Terms enter at most so often; correlated columns may ask for ever more of them.
 _ROUNDS = 40
+# Columns in double precision at a time: they should stay in the processor's cache.
+_CACHE_BYTES = 1 << 20
 # Targets that pay for inverting the Gram matrix once.
 _MANY_TARGETS = 10
 
@@ -90,8 +92,8 @@ class Moments:
             float(rows.weights.sum()),
             weighted.sum(axis=1, dtype=np.float64),
             targets.sum(axis=0),
-            products(weighted, columns),
-            targets.T @ columns.T.astype(np.float64),
+            weighted @ columns.T,
+            correlations(columns, targets),
             np.einsum("tk,tk->k", targets, rows.targets),
         )
 
@@ -112,9 +114,17 @@ def weigh(columns: NDArray[Any], weights: Floats) -> NDArray[Any]:
     return columns if (weights == 1).all() else columns * weights
 
 
-def products(left: NDArray[Any], right: Signs) -> Floats:
-    """``left @ right.T`` as float64."""
-    return np.asarray(left @ right.T, dtype=np.float64)
+def correlations(columns: Signs, targets: Floats) -> Floats:
+    """``targets^T columns^T`` in double precision: ``(K, p)``.
+
+    Columns are converted a cacheful at a time.
+    """
+    out = np.empty((targets.shape[1], len(columns)))
+    step = max(1, _CACHE_BYTES // (8 * max(1, columns.shape[1])))
+    for start in range(0, len(columns), step):
+        block = slice(start, start + step)
+        out[:, block] = targets.T @ columns[block].T.astype(np.float64)
+    return out
 
 
 class Regression:
@@ -141,7 +151,8 @@ class Regression:
         self.total = moments.total or 1.0  # no rows: nothing but zeros
         self.column_means = moments.x / self.total if centred else 0 * moments.x
         self.mean = moments.y / self.total if centred else 0 * moments.y
-        gram, self.corr = moments.xx / self.total, moments.xy / self.total
+        gram = np.divide(moments.xx, self.total, dtype=np.float64)
+        self.corr = moments.xy / self.total
         if centred:
             gram -= np.outer(self.column_means, self.column_means)
             self.corr -= np.outer(self.mean, self.column_means)
@@ -178,11 +189,11 @@ class Regression:
         means = weighted.sum(axis=1, dtype=np.float64) / self.total * self.centred
         self.columns = np.concatenate([self.columns, new])
         self.column_means = np.concatenate([self.column_means, means])
-        cross = products(weighted, self.columns) / self.total
+        cross = np.divide(weighted @ self.columns.T, self.total, dtype=np.float64)
         cross -= np.outer(means, self.column_means)
         self._set_gram(_bordered(self.gram, cross))
         centred = (self.rows.targets - self.mean) * self.rows.weights[:, None]
-        corr = centred.T @ new.T.astype(np.float64) / self.total
+        corr = correlations(new, centred) / self.total
         slope = corr - self.coef @ cross[:, : len(self.index)].T
         self.corr = np.concatenate([self.corr, corr], axis=1)
         self.coef = np.concatenate([self.coef, np.zeros_like(corr)], axis=1)
@@ -325,7 +336,10 @@ class Regression:
                 self._rounded(),
             )
             slope = corr - coef @ self.gram
-        self.coef[some], self.slope[some] = coef, slope
+        if isinstance(some, slice):  # all of them: nothing to copy into
+            self.coef, self.slope = coef, slope
+        else:
+            self.coef[some], self.slope[some] = coef, slope
 
     def _inverse(self, n_targets: int) -> Floats | None:
         """Inverse of the Gram matrix, where rows and targets are many enough for it."""
@@ -346,11 +360,15 @@ class Regression:
     def predict(self, design: ParityDesign, coef: Floats, which: Index) -> Floats:
         """Predictions ``(rows, n_which)`` of coefficients ``(n_which, w)``."""
         active = np.flatnonzero(coef.any(axis=0))
-        columns = design.columns(self.index[active]).astype(np.float64)
+        columns = design.columns(self.index[active])
         coef = coef[:, active]
-        shift = self.mean[which] - coef @ self.column_means[active]
-        fit: Floats = columns.T @ coef.T
-        return fit + shift
+        out = np.empty((columns.shape[1], len(which)))
+        step = max(1, _CACHE_BYTES // (8 * max(1, len(active))))
+        for start in range(0, len(out), step):
+            rows = slice(start, start + step)
+            out[rows] = columns[:, rows].T.astype(np.float64) @ coef.T
+        out += self.mean[which] - coef @ self.column_means[active]
+        return out
 
 
 def _bordered(square: Floats, border: Floats) -> Floats:

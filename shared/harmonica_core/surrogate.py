@@ -113,7 +113,7 @@ class Surrogate(Askable):
     @property
     def degree(self) -> int:
         """Size of the largest term."""
-        return int(basis.term_sizes(self.table).max(initial=0))
+        return basis.largest_size(self.table)
 
     @cached_property
     def terms(self) -> tuple[Term, ...]:
