@@ -246,9 +246,9 @@ def fit_surrogates(
         memory=check_memory(memory),
     )
     columns = values.reshape(*values.shape[:2], -1)
-    n_terms = basis.n_terms_up_to(masks.shape[1], degree)
+    n_candidates = ReadableSet.of(terms, masks.shape[1], degree).n_candidates
     # Copies of the values, and of the coefficients, that a fit holds at its peak.
-    each = 8 * columns.shape[2] * (8 * len(masks) + 10 * n_terms)
+    each = 8 * columns.shape[2] * (8 * len(masks) + 10 * n_candidates)
     step = max(1, memory // each)
     blocks = [columns[:, i : i + step] for i in range(0, columns.shape[1], step)]
     return [one for block in blocks for one in fit(masks, block)]

@@ -57,7 +57,7 @@ class Pace:
 # Where the score decides, and where it only tells the folds, which have the last word,
 # where to start: with few rows a score may rise and fall again.
 DECIDES = Pace(loose=0.2, rise=1.005, search=1.0)
-SUGGESTS = Pace(loose=0.1, rise=2.0, search=0.5)
+SUGGESTS = Pace(loose=0.1, rise=1.2, search=0.5)
 
 
 @dataclass

@@ -73,13 +73,14 @@ class Rows:
 class Moments:
     """Weighted sums over rows, for columns ``x (p,)`` and targets ``y (K,)``.
 
-    ``xy`` is ``(K, p)``: what belongs to one target is a row.
+    ``xy`` is ``(K, p)``: what belongs to one target is a row. ``xx`` is in single
+    precision where there are no weights: sums of signs are whole numbers.
     """
 
     total: float
     x: Floats
     y: Floats
-    xx: Floats
+    xx: NDArray[Any]
     xy: Floats
     yy: Floats
 
@@ -93,7 +94,7 @@ class Moments:
             weighted.sum(axis=1, dtype=np.float64),
             targets.sum(axis=0),
             weighted @ columns.T,
-            correlations(columns, targets),
+            target_products(columns, targets),
             np.einsum("tk,tk->k", targets, rows.targets),
         )
 
@@ -114,7 +115,7 @@ def weigh(columns: NDArray[Any], weights: Floats) -> NDArray[Any]:
     return columns if (weights == 1).all() else columns * weights
 
 
-def correlations(columns: Signs, targets: Floats) -> Floats:
+def target_products(columns: Signs, targets: Floats) -> Floats:
     """``targets^T columns^T`` in double precision: ``(K, p)``.
 
     Columns are converted a cacheful at a time.
@@ -193,7 +194,7 @@ class Regression:
         cross -= np.outer(means, self.column_means)
         self._set_gram(_bordered(self.gram, cross))
         centred = (self.rows.targets - self.mean) * self.rows.weights[:, None]
-        corr = correlations(new, centred) / self.total
+        corr = target_products(new, centred) / self.total
         slope = corr - self.coef @ cross[:, : len(self.index)].T
         self.corr = np.concatenate([self.corr, corr], axis=1)
         self.coef = np.concatenate([self.coef, np.zeros_like(corr)], axis=1)

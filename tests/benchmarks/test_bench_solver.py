@@ -62,8 +62,9 @@ def by_parity(n, degree):
     return sum(sizes[1::2]), sum(sizes[0::2])
 
 
-def beside_lasso_cv(n, repeats=1):
-    masks, values, function = problem(n, 2000)
+def beside_lasso_cv(n, repeats=1, seed=0):
+    """Return our seconds and error, as a share of LassoCV's, for one network."""
+    masks, values, function = problem(n, 2000, seed=seed)
     fresh = uniform_draws(n, 4000, np.random.default_rng(9))
     truth = function(fresh)[:, 0]
     fit, ours = timed(lambda: fit_sparse(masks, values, 3), repeats)
@@ -71,7 +72,7 @@ def beside_lasso_cv(n, repeats=1):
     before = peak()
     design = basis.design(masks, table)
     peer, theirs = timed(lambda: LassoCV(cv=5).fit(design, values[:, 0]), repeats)
-    memory = peak() - before
+    memory = peak() - before  # of the first in this process: a peak only rises
     g = basis.predict(fresh, fit.table, fit.coef)[:, 0] + fit.intercept
     mine = np.std(truth - g)
     other = np.std(truth - peer.predict(basis.design(fresh, table)))
@@ -80,17 +81,21 @@ def beside_lasso_cv(n, repeats=1):
         f"\nn={n} degree 3 T=2000: {ours:.3f} s, LassoCV {theirs:.2f} s "
         f"= {theirs / ours:.0f}x, first call {first:.3f} s = {theirs / first:.0f}x; "
         f"error {mine:.4f}, LassoCV {other:.4f}; "
-        f"{megabytes:.0f} MB, LassoCV {memory:.0f} MB; one product of all terms with "
-        f"all masks is {2 * 2000 * len(table) / 1e9:.2f} Gflop, of all pairs of terms "
-        f"{2 * 1000 * sum(p**2 for p in by_parity(n, 3)) / 1e9:.1f}"
+        + (f"{megabytes:.0f} MB, LassoCV {memory:.0f} MB; " if seed == 0 else "")
+        + "one product of all terms with all masks is "
+        f"{2e-9 * 2000 * len(table):.3f} Gflop, of all pairs of terms "
+        f"{2e-9 * 1000 * sum(p**2 for p in by_parity(n, 3)):.1f}"
     )
-    return theirs / ours, mine / other
+    return ours / theirs, mine / other
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_16_features_beside_lasso_cv():
-    _, error = beside_lasso_cv(16, repeats=5)
-    assert error <= 1.02
+    """On six networks: single errors scatter by half a percent."""
+    found = [beside_lasso_cv(16, repeats=5, seed=seed) for seed in range(6)]
+    seconds, error = np.exp(np.log(found).mean(axis=0))
+    print(f"of six: LassoCV takes {1 / seconds:.1f}x as long, our error {error:.4f}x")
+    assert error <= 1.0
 
 
 @pytest.mark.skipif(not SLOW, reason="HARMONICA_SLOW is not set: LassoCV takes minutes")
