@@ -84,6 +84,17 @@ def test_impossible_tables_are_refused(table):
         basis.check_table(np.array(table), 5)
 
 
+@pytest.mark.parametrize(("n", "width"), [(5, 3), (100, 9), (100, 20), (10**6, 5)])
+def test_equal_rows_are_found_however_long_they_are(n, width):
+    rng = np.random.default_rng(0)
+    rows = {tuple(np.sort(rng.choice(n, width, replace=False))) for _ in range(50)}
+    table = basis.table_of([(), (0,), (n - 1,), *sorted(rows), (0, n - 1)])
+    np.testing.assert_array_equal(basis.check_table(table, n), table)
+    for row in (0, 1, len(table) // 2):
+        with pytest.raises(ValueError, match="needed distinct rows"):
+            basis.check_table(np.concatenate([table, table[[row]]]), n)
+
+
 def test_correlate_is_the_adjoint_of_predict(monkeypatch):
     rng = np.random.default_rng(1)
     table = basis.terms_up_to(8, 3)

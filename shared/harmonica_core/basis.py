@@ -104,13 +104,24 @@ def _is_table(table: NDArray[Any], n_features: int) -> bool:
     """Check range, ascending features, padding at the end, distinct rows."""
     if table.size == 0:
         return len(table) <= 1
-    columns = np.ascontiguousarray(table.T)  # long rows compare faster
-    ordered = columns[:, np.lexsort(columns)]
-    if (ordered[:, 1:] == ordered[:, :-1]).all(axis=0).any():
+    if table.min() < -1 or table.max() >= n_features:
         return False
+    columns = np.ascontiguousarray(table.T)  # long rows compare faster
     left, right = columns[:-1], columns[1:]
     ascending = (right == -1) | ((left >= 0) & (left < right))
-    return bool(ascending.all() and table.min() >= -1 and table.max() < n_features)
+    return bool(ascending.all()) and _are_distinct(columns, n_features + 1)
+
+
+def _are_distinct(columns: NDArray[Any], base: int) -> bool:
+    """Whether no two terms, ``(width, n_terms)`` with entries below base - 1, agree."""
+    if base ** len(columns) < 1 << 63:  # one number for each term sorts fastest
+        number = columns[0].astype(np.int64)
+        for column in columns[1:]:
+            number = base * number + column
+        number.sort()
+        return bool((number[1:] != number[:-1]).all())
+    ordered = columns[:, np.lexsort(columns)]
+    return not (ordered[:, 1:] == ordered[:, :-1]).all(axis=0).any()
 
 
 def trim(table: Table) -> Table:

@@ -54,9 +54,9 @@ def stated_error(
     -------
     value, standard_error : float64 (K,)
     """
-    weights = np.ones(len(masks)) if weights is None else weights
-    weights = weights / weights.mean()
-    square = weights[:, None] * (values - held_out) ** 2
+    square = (values - held_out) ** 2
+    if weights is not None:
+        square *= (weights / weights.mean())[:, None]
     if seen is None:
         seen = len(masks) * 2.0 ** -masks.shape[1]
     seen = min(1.0, seen)

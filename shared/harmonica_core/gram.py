@@ -21,7 +21,7 @@ from sklearn.linear_model import lasso_path
 from harmonica_core._types import Floats
 
 _STEPS = (1e-4, 1e4)
-_SINGULAR = 1e-5  # of a Cholesky factor's pivots: a condition number of 1e10
+_SINGULAR = 1e-5  # a pivot of a Cholesky factor, where columns of signs have length 1
 _DESCENT_STEPS, _NEWTON_STEPS = 100, 12
 _GAP = 1e-5  # of the objective
 _SINGLE = 1e-6  # of a target's spread: what steps in single precision still resolve
@@ -254,8 +254,7 @@ def _factor(block: Floats) -> Floats | None:
     """Lower Cholesky factor of a symmetric matrix; None when it is singular."""
     # The transpose is the same matrix in LAPACK's order: nothing is rearranged.
     factor, singular = lapack.dpotrf(block.T, lower=1, clean=0)
-    pivots = factor.diagonal()
-    if singular or pivots.min() < _SINGULAR * pivots.max():
+    if singular or factor.diagonal().min() < _SINGULAR:
         return None
     return np.asarray(factor)
 
