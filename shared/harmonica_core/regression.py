@@ -116,16 +116,17 @@ def weigh(columns: NDArray[Any], weights: Floats) -> NDArray[Any]:
 
 
 def target_products(columns: Signs, targets: Floats) -> Floats:
-    """``targets^T columns^T`` in double precision: ``(K, p)``.
-
-    Columns are converted a cacheful at a time.
-    """
+    """``targets^T columns^T`` in double precision: ``(K, p)``."""
     out = np.empty((targets.shape[1], len(columns)))
-    step = max(1, _CACHE_BYTES // (8 * max(1, columns.shape[1])))
-    for start in range(0, len(columns), step):
-        block = slice(start, start + step)
+    for block in _cachefuls(columns):
         out[:, block] = targets.T @ columns[block].T.astype(np.float64)
     return out
+
+
+def _cachefuls(columns: Signs) -> list[slice]:
+    """Blocks of rows that fit into the processor's cache in double precision."""
+    step = max(1, _CACHE_BYTES // (8 * max(1, columns.shape[1])))
+    return [slice(i, i + step) for i in range(0, len(columns), step)]
 
 
 class Regression:
@@ -244,10 +245,10 @@ class Regression:
         """``|x_S^T r| / R`` of all terms: ``(K, p)``; K = 1 for a working set."""
         if self.rows is None:
             return np.abs(self.slope)
-        active = np.flatnonzero(self.coef[0])
-        coef = self.coef[0, active]
-        fit = self.columns[active].astype(np.float64).T @ coef
-        fit += self.mean[0] - self.column_means[active] @ coef
+        fit = np.full(len(self.rows.weights), self.mean[0])
+        fit -= self.column_means @ self.coef[0]
+        for block in _cachefuls(self.columns):
+            fit += self.coef[0, block] @ self.columns[block].astype(np.float64)
         residual = (self.rows.targets[:, 0] - fit) * self.rows.weights
         slopes = self.rows.design.correlations(residual)[None]
         return np.asarray(np.abs(slopes) / self.total)
@@ -361,13 +362,11 @@ class Regression:
     def predict(self, design: ParityDesign, coef: Floats, which: Index) -> Floats:
         """Predictions ``(rows, n_which)`` of coefficients ``(n_which, w)``."""
         active = np.flatnonzero(coef.any(axis=0))
-        columns = design.columns(self.index[active])
+        columns = design.columns(self.index[active]).T
         coef = coef[:, active]
-        out = np.empty((columns.shape[1], len(which)))
-        step = max(1, _CACHE_BYTES // (8 * max(1, len(active))))
-        for start in range(0, len(out), step):
-            rows = slice(start, start + step)
-            out[rows] = columns[:, rows].T.astype(np.float64) @ coef.T
+        out = np.empty((len(columns), len(which)))
+        for rows in _cachefuls(columns):
+            out[rows] = columns[rows].astype(np.float64) @ coef.T
         out += self.mean[which] - coef @ self.column_means[active]
         return out
 
