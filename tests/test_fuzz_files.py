@@ -195,7 +195,9 @@ def test_well_formed_files_with_odd_contents(surrogate_file, data):
         name = data.draw(members_of(surrogate_file))
         members[name] = as_npy(np.array([{"a": 1}]), pickled=True)
     else:
-        name = st.text(st.characters(exclude_characters="\0"), min_size=1, max_size=8)
+        name = st.text(
+            st.characters(codec="utf-8", exclude_characters="\0"), min_size=1
+        )
         members[data.draw(name)] = data.draw(st.binary(max_size=20))
     found = load_or_refuse(Surrogate, surrogate_file, packed(members))
     if found is not None:

@@ -226,6 +226,7 @@ def test_caller_refuses_calls_after_the_deadline(clock):
         {"retries": True},
         {"retries": None},
         {"rate_limit": 0},
+        {"rate_limit": 1e-300},
         {"rate_limit": float("nan")},
         {"rate_limit": "fast"},
         {"timeout": 0},

@@ -119,7 +119,8 @@ def fit_surrogate(
         Evaluations per second, at most.
     timeout : float, optional
         Seconds for the evaluations. When they have passed, the masks evaluated so
-        far are fitted, with a warning and ``surrogate.stopped == "timeout"``.
+        far are fitted, with a warning and ``surrogate.stopped == "timeout"``; fewer
+        than 12 are an `EvaluationTimeout` that holds them.
     tolerance : float, optional
         Evaluate in rounds, each twice as large as the one before, until the stated
         error of every output is at most this (in the units of the output) or the

@@ -20,6 +20,7 @@ from harmonica_core.checks import check_count, is_whole
 Found = TypeVar("Found")
 
 _LONGEST_PAUSE = 60.0
+_SLOWEST = 1 / 86_400
 _MEMORY_WORDS = (
     "out of memory",
     "defaultcpuallocator",
@@ -59,6 +60,11 @@ class CallPolicy:
         _check_positive("backoff", self.backoff, "seconds", zero=True)
         if self.rate_limit is not None:
             _check_positive("rate_limit", self.rate_limit, "evaluations per second")
+            if self.rate_limit < _SLOWEST:
+                raise ValueError(
+                    f"rate_limit={self.rate_limit} evaluations per second is less than "
+                    f"one a day; needed at least {_SLOWEST:.2g}"
+                )
         if self.timeout is not None:
             _check_positive("timeout", self.timeout, "seconds")
 
