@@ -19,7 +19,7 @@ from captum_harmonica.value_function import Inputs, Masks, masked_forward
 from harmonica_core import Surrogate
 from harmonica_core.anchored import own_polynomial
 from harmonica_core.estimators import Terms
-from harmonica_core.fit import fit_surrogates, surrogates_of
+from harmonica_core.fit import fit_surrogates
 from harmonica_core.indices import check_index, feature_values
 from harmonica_core.masks import all_masks, covers
 from harmonica_core.ridge import check_solver, fit_ridge, shapley_masks, shares_ridge
@@ -30,6 +30,7 @@ from harmonica_core.settings import (
     draw_masks,
     near_share,
 )
+from harmonica_core.surrogates_of import surrogates_of
 
 Budget = int | Literal["auto"]
 

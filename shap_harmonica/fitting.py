@@ -17,7 +17,6 @@ from harmonica_core.anchored_fit import Fitter, fit_anchored
 from harmonica_core.constrained_fit import check_consistency, fit_constrained
 from harmonica_core.estimators import Fit
 from harmonica_core.family import anchor_masks, check_anchors, count_anchors
-from harmonica_core.fit import surrogate_of
 from harmonica_core.low_degree_fit import fit_low_degree
 from harmonica_core.masks import clip_radius, covers
 from harmonica_core.ridge import (
@@ -27,6 +26,7 @@ from harmonica_core.ridge import (
     shares_ridge,
 )
 from harmonica_core.settings import check_budget, check_degree, check_settings
+from harmonica_core.surrogates_of import surrogate_of
 
 
 @dataclass(frozen=True)

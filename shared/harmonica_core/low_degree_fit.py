@@ -10,10 +10,10 @@ from harmonica_core._types import Floats, Masks, Table, Values
 from harmonica_core.error import stated_error
 from harmonica_core.estimate import Estimate
 from harmonica_core.estimators import Fit, ReadableSet, fit_exact
-from harmonica_core.fit import surrogate_of
 from harmonica_core.scaling import fit_scaled
 from harmonica_core.settings import check_degree
 from harmonica_core.surrogate import Surrogate
+from harmonica_core.surrogates_of import surrogate_of
 
 
 def fit_low_degree(
