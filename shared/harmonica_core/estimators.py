@@ -14,7 +14,7 @@ from harmonica_core._types import Floats, Masks, Table
 from harmonica_core.adaptive import AdaptiveFit, fit_adaptive
 from harmonica_core.error import CAUTION, stated_error
 from harmonica_core.estimate import Estimate
-from harmonica_core.lasso import SparseFit, fit_sparse
+from harmonica_core.lasso import MEMORY, SparseFit, fit_sparse
 from harmonica_core.masks import ball_size, in_ball
 
 # Fewer masks than these support nothing but their mean: each fold of a
@@ -141,7 +141,7 @@ def fit_sampled(
     alpha: float | None,
     radius: int | None,
     weights: Floats | None = None,
-    memory: int = 1 << 30,
+    memory: int = MEMORY,
 ) -> Fit:
     """Fit C to sampled masks, and state the error from held-out predictions."""
     if len(masks) < FEWEST_MASKS:

@@ -18,6 +18,7 @@ from harmonica_core.checks import check_feature_count, check_names
 from harmonica_core.estimators import Fit, ReadableSet, Terms, fit_exact, fit_sampled
 from harmonica_core.evaluate import Evaluated, check_value_function, check_values
 from harmonica_core.evaluate import evaluate as evaluate_masks
+from harmonica_core.lasso import MEMORY
 from harmonica_core.plan import check_tolerance, evaluate_plan, fit_in_rounds
 from harmonica_core.resilience import BatchSize, CallPolicy
 from harmonica_core.scaling import fit_scaled
@@ -193,7 +194,7 @@ def fit_surrogates(
     radius: int | None = None,
     near: float = 0.0,
     ends: bool = False,
-    memory: int = 1 << 30,
+    memory: int = MEMORY,
 ) -> list[Surrogate]:
     """Fit many functions known on the same masks; the design is built once.
 
@@ -268,7 +269,7 @@ def _fit_all(
     near: float,
     ends: bool,
     one_output: bool,
-    memory: int = 1 << 30,
+    memory: int = MEMORY,
 ) -> list[Surrogate]:
     """Fit ``values (m, n_functions, n_outputs)``: one surrogate per function."""
     n_features = masks.shape[1]
@@ -293,7 +294,7 @@ def fit_values(
     alpha: float | None,
     radius: int | None,
     near: float = 0.0,
-    memory: int = 1 << 30,
+    memory: int = MEMORY,
 ) -> Fit:
     """Fit ``values (m, n_outputs)``: exactly when these are all masks."""
     rows = draw.rows_of_all(masks) if radius is None else None

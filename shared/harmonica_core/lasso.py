@@ -23,6 +23,7 @@ from harmonica_core.folds import N_FOLDS, Part
 from harmonica_core.masks import are_paired_alike
 from harmonica_core.regression import Regression, Rows
 
+MEMORY = 1 << 30
 _DENSE_TERMS = 1200
 _BYTES_PER_PAIR = 32  # of terms: sums, the Gram matrix and its copies
 _UNIFORM = 1.5
@@ -68,7 +69,7 @@ def fit_sparse(
     *,
     weights: Floats | None = None,
     relax: Literal["auto"] | bool = "auto",
-    memory: int = 1 << 30,
+    memory: int = MEMORY,
 ) -> SparseFit:
     """Fit each column of ``values`` by the LASSO on the given terms.
 
