@@ -17,11 +17,11 @@ from captum_harmonica.features import FeatureMap, FeatureMask, as_tuple
 from captum_harmonica.reuse import NotComparable, content, model_state
 from captum_harmonica.value_function import Inputs, Masks, masked_forward
 from harmonica_core import Surrogate
-from harmonica_core.anchored import own_polynomial
-from harmonica_core.estimators import Terms
+from harmonica_core.result.anchored import own_polynomial
+from harmonica_core.engine.explicit import Terms
 from harmonica_core.fit import fit_surrogates
-from harmonica_core.indices import check_index, feature_values
-from harmonica_core.masks import all_masks, covers
+from harmonica_core.result.indices import check_index, feature_values
+from harmonica_core.design.masks import all_masks, covers
 from harmonica_core.ridge import check_solver, fit_ridge, shapley_masks, shares_ridge
 from harmonica_core.settings import (
     check_alpha,
@@ -30,7 +30,7 @@ from harmonica_core.settings import (
     draw_masks,
     near_share,
 )
-from harmonica_core.surrogates_of import surrogates_of
+from harmonica_core.result.surrogates_of import surrogates_of
 
 Budget = int | Literal["auto"]
 
@@ -85,7 +85,7 @@ class Harmonica(KernelShap, ShapleyValueSampling):
         attributions sum to their difference.
     index : str
         What `attribute` returns: "SV" (Shapley values), "BV" (Banzhaf values), or the
-        single-feature part of any index in `harmonica_core.indices`.
+        single-feature part of any index in `harmonica_core.result.indices`.
 
     Examples
     --------

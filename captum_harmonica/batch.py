@@ -14,7 +14,7 @@ from captum_harmonica._captum import progress
 from captum_harmonica.value_function import MaskedForward, Masks, as_rows
 from harmonica_core import Evaluated
 from harmonica_core.evaluate import evaluate
-from harmonica_core.lifting import lift
+from harmonica_core.result.relabel import lift
 from harmonica_core.settings import check_budget
 
 

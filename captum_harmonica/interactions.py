@@ -19,7 +19,7 @@ from captum_harmonica.features import (
 )
 from captum_harmonica.value_function import Inputs
 from harmonica_core import Surrogate, indices
-from harmonica_core.anchored import own_polynomial
+from harmonica_core.result.anchored import own_polynomial
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from captum_harmonica.batch import Bar, Group, look
 from captum_harmonica.features import FeatureMask, Reduction, as_tuple
 from captum_harmonica.value_function import Inputs, MaskedForward, masked_forward
 from harmonica_core import from_attributions
-from harmonica_core.anchored import AnchoredSurrogate
+from harmonica_core.result.anchored import AnchoredSurrogate
 from harmonica_core.checks import check_keywords
 from harmonica_core.metrics import EvaluationSet
 

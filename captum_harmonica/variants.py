@@ -9,14 +9,14 @@ import numpy as np
 
 from captum_harmonica.attribution import Harmonica
 from captum_harmonica.batch import Group
-from harmonica_core.anchored import draw_anchors
-from harmonica_core.anchored_fit import fit_anchored
+from harmonica_core.result.anchored import draw_anchors
+from harmonica_core.engine.anchored_fit import fit_anchored
 from harmonica_core.checks import MOST_FEATURES
-from harmonica_core.constrained_fit import check_consistency, fit_constrained
+from harmonica_core.engine.constrained_fit import check_consistency, fit_constrained
 from harmonica_core.family import anchor_masks, check_anchors, count_anchors
 from harmonica_core.fit import fit_surrogates
-from harmonica_core.low_degree_fit import fit_low_degree
-from harmonica_core.masks import clip_radius
+from harmonica_core.engine.low_degree import fit_low_degree
+from harmonica_core.design.masks import clip_radius
 from harmonica_core.settings import draw_masks
 
 
@@ -79,7 +79,7 @@ class HarmonicaAnchor(Harmonica):
     """One polynomial for each of k parts of the cube; less error, less consistency.
 
     `attribute` returns the values of the input's own polynomial; `explain` returns
-    `harmonica_core.anchored.AnchoredSurrogate` objects.
+    `harmonica_core.result.anchored.AnchoredSurrogate` objects.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ from captum_harmonica.features import (
     explained_features,
 )
 from harmonica_core import Surrogate
-from harmonica_core.anchored import AnchoredSurrogate
+from harmonica_core.result.anchored import AnchoredSurrogate
 from harmonica_core.whatif import WhatIfPage
 
 

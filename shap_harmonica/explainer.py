@@ -10,7 +10,7 @@ from typing import Any, Literal
 import shap
 from shap._serializable import Deserializer, Serializer
 
-from harmonica_core.indices import check_index
+from harmonica_core.result.indices import check_index
 from shap_harmonica.background import Background
 from shap_harmonica.explanation import explain_like_masker, explain_like_table
 from shap_harmonica.fitting import Harmonica, Method

@@ -11,7 +11,7 @@ import shap
 
 from harmonica_core import indices
 from harmonica_core._types import Values
-from harmonica_core.anchored import own_polynomial
+from harmonica_core.result.anchored import own_polynomial
 from shap_harmonica.groups import spread
 from shap_harmonica.masked import MaskedRow
 from shap_harmonica.rows import Explained

@@ -12,13 +12,13 @@ import numpy as np
 
 from harmonica_core import Estimate, Surrogate, draw_masks, fit_surrogates
 from harmonica_core._types import Masks, Values
-from harmonica_core.anchored import draw_anchors
-from harmonica_core.anchored_fit import Fitter, fit_anchored
-from harmonica_core.constrained_fit import check_consistency, fit_constrained
-from harmonica_core.estimators import Fit
+from harmonica_core.result.anchored import draw_anchors
+from harmonica_core.engine.anchored_fit import Fitter, fit_anchored
+from harmonica_core.engine.constrained_fit import check_consistency, fit_constrained
+from harmonica_core.engine.explicit import Fit
 from harmonica_core.family import anchor_masks, check_anchors, count_anchors
-from harmonica_core.low_degree_fit import fit_low_degree
-from harmonica_core.masks import clip_radius, covers
+from harmonica_core.engine.low_degree import fit_low_degree
+from harmonica_core.design.masks import clip_radius, covers
 from harmonica_core.ridge import (
     check_solver,
     fit_ridge,
@@ -26,7 +26,7 @@ from harmonica_core.ridge import (
     shares_ridge,
 )
 from harmonica_core.settings import check_budget, check_degree, check_settings
-from harmonica_core.surrogates_of import surrogate_of
+from harmonica_core.result.surrogates_of import surrogate_of
 
 
 @dataclass(frozen=True)

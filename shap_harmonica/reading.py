@@ -10,7 +10,7 @@ import pandas as pd
 import scipy.sparse
 
 from harmonica_core.checks import is_whole
-from harmonica_core.indices import INDICES, check_index
+from harmonica_core.result.indices import INDICES, check_index
 from shap_harmonica.background import Background, one_row_frame
 
 # Arguments of other SHAP explainers that a swapped-in call may carry along.

@@ -11,7 +11,7 @@ from tqdm.auto import tqdm
 
 from harmonica_core._types import Values
 from harmonica_core.evaluate import check_values
-from harmonica_core.lifting import lift
+from harmonica_core.result.relabel import lift
 from harmonica_core.parallel import iterate_parallel
 from shap_harmonica.fitting import Method, Plan
 from shap_harmonica.masked import MaskedRow

@@ -4,7 +4,7 @@ import numpy as np
 import reference
 
 from harmonica_core import basis, fit_surrogate
-from harmonica_core.masks import mask_numbers
+from harmonica_core.design.masks import mask_numbers
 
 
 def function_of(game):

@@ -4,9 +4,9 @@ from core_games import predict
 
 from harmonica_core import adaptive, basis, smooth
 from harmonica_core.adaptive import fit_adaptive
-from harmonica_core.error import stated_error
-from harmonica_core.lasso import fit_sparse
-from harmonica_core.masks import (
+from harmonica_core.result.held_out_error import stated_error
+from harmonica_core.engine.lasso.solve import fit_sparse
+from harmonica_core.design.masks import (
     all_masks,
     mask_numbers,
     mixed_masks,

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harmonica_core import from_attributions
-from harmonica_core.masks import all_masks
+from harmonica_core.design.masks import all_masks
 
 
 def test_scores_add_up_over_what_is_kept():

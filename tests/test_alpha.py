@@ -6,8 +6,8 @@ from core_games import draw_pairs, predict, random_network
 from sklearn.linear_model import LassoCV
 
 from harmonica_core import alpha, basis, path
-from harmonica_core.folds import Part
-from harmonica_core.lasso import Split, fit_sparse
+from harmonica_core.engine.lasso.held_out import Part
+from harmonica_core.engine.lasso.solve import Split, fit_sparse
 
 
 def game(seed, n_features=10, decay=0.45):

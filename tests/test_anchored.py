@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harmonica_core import AnchoredSurrogate, Estimate, Evaluated, Surrogate, metrics
-from harmonica_core.anchored import common_terms, draw_anchors, nearest_anchor
-from harmonica_core.masks import all_masks
+from harmonica_core.result.anchored import common_terms, draw_anchors, nearest_anchor
+from harmonica_core.design.masks import all_masks
 
 
 def parts(n=4, k=3, outputs=None, seed=0):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harmonica_core import basis
-from harmonica_core import masks as draw
+from harmonica_core.design import masks as draw
 
 
 def slow_chi(term, mask):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 
 from harmonica_core import Surrogate, ValueCache, fit_surrogate, input_key
-from harmonica_core.masks import all_masks, uniform_draws
+from harmonica_core.design.masks import all_masks, uniform_draws
 
 sys.path.insert(0, str(Path(__file__).parent / "programs"))
 import killed

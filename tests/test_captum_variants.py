@@ -11,7 +11,7 @@ from captum_harmonica import (
     LowDegree,
     metrics,
 )
-from harmonica_core.anchored import AnchoredSurrogate
+from harmonica_core.result.anchored import AnchoredSurrogate
 
 VARIANTS = [HarmonicaLocal, HarmonicaAnchor, HarmonicaAnchorConstrained, LowDegree]
 X = torch.randn(2, 9, generator=torch.Generator().manual_seed(0))

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from sklearn.linear_model import Lasso
 
 from harmonica_core import basis, constrained
-from harmonica_core.anchored import draw_anchors, nearest_anchor
-from harmonica_core.constrained import Cells, fit_cells, minimise, objective
+from harmonica_core.result.anchored import draw_anchors, nearest_anchor
+from harmonica_core.engine.constrained import Cells, fit_cells, minimise, objective
 
 L1 = 0.03
 

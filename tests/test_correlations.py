@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from harmonica_core import basis, correlations
-from harmonica_core.correlations import ParityDesign
+from harmonica_core.engine.lasso.correlations import ParityDesign
 
 N_FEATURES, ROWS = 9, 40
 

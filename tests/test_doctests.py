@@ -9,7 +9,7 @@ import pytest
 
 PUBLIC = (
     "harmonica_core",
-    "harmonica_core.indices",
+    "harmonica_core.result.indices",
     "harmonica_core.metrics",
     "harmonica_core.plots",
     "captum_harmonica",

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import LinearConstraint, minimize
 
 from harmonica_core import basis, fit_surrogate
-from harmonica_core.ends import through_ends
+from harmonica_core.result.ends import through_ends
 
 
 @given(seed=st.integers(0, 10_000), full=st.floats(-9, 9), empty=st.floats(-9, 9))

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from harmonica_core import error
-from harmonica_core.error import stated_error
-from harmonica_core.masks import all_masks, paired_masks
+from harmonica_core.result.held_out_error import stated_error
+from harmonica_core.design.masks import all_masks, paired_masks
 
 
 def test_the_error_of_all_masks_is_exact():

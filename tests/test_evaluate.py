@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from harmonica_core import Evaluated, fit_surrogate
 from harmonica_core.evaluate import check_values, evaluate
-from harmonica_core.masks import all_masks
+from harmonica_core.design.masks import all_masks
 
 MASKS = all_masks(5)
 

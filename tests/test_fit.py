@@ -17,7 +17,7 @@ from harmonica_core import (
     fit_surrogate,
     fit_surrogates,
 )
-from harmonica_core import masks as draw
+from harmonica_core.design import masks as draw
 
 
 def signs(masks):

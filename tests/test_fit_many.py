@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from harmonica_core import draw_masks, fit_surrogates
-from harmonica_core.masks import all_masks
+from harmonica_core.design.masks import all_masks
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from harmonica_core import (
     fit_surrogate,
     harmonica_anchor,
 )
-from harmonica_core.masks import all_masks
+from harmonica_core.design.masks import all_masks
 
 MASKS = all_masks(4)
 

@@ -22,7 +22,7 @@ from harmonica_core import (
     input_key,
     metrics,
 )
-from harmonica_core.masks import all_masks
+from harmonica_core.design.masks import all_masks
 
 
 @fuzzed

@@ -5,7 +5,7 @@ from scipy.optimize import check_grad
 from harmonica_core import basis, interpolant, kernel, likelihood
 from harmonica_core.interpolant import fit_interpolant, mean_coefficients
 from harmonica_core.kernel import ALL, EVEN, ODD, Prior
-from harmonica_core.masks import all_masks, paired_masks
+from harmonica_core.design.masks import all_masks, paired_masks
 
 N = 6
 CUBE = basis.signs(all_masks(N))[:, :-1]

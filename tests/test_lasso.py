@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import Lasso
 
 from harmonica_core import basis, lasso
-from harmonica_core.lasso import fit_sparse
+from harmonica_core.engine.lasso.solve import fit_sparse
 
 
 def objective(masks, values, coef, table, intercept, alpha, weights):

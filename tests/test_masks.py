@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harmonica_core import masks as draw
+from harmonica_core.design import masks as draw
 
 
 def test_all_masks_follow_the_bits_of_their_number():

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harmonica_core import Surrogate, basis, from_attributions, metrics
-from harmonica_core.masks import all_masks, mask_numbers
+from harmonica_core.design.masks import all_masks, mask_numbers
 
 NORMS = (0.5, 1, 2, 3.5, math.inf, "L0")
 

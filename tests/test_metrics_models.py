@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harmonica_core import Estimate, Surrogate, basis, metrics, registry
-from harmonica_core.anchored import AnchoredSurrogate
-from harmonica_core.masks import all_masks
+from harmonica_core.result.anchored import AnchoredSurrogate
+from harmonica_core.design.masks import all_masks
 from harmonica_core.metrics import paths
 
 

@@ -8,7 +8,7 @@ import pytest
 import reference
 
 from harmonica_core import Surrogate, basis, metrics
-from harmonica_core import masks as draw
+from harmonica_core.design import masks as draw
 from harmonica_core.metrics import kernels, shells
 
 N = 9

@@ -10,7 +10,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from harmonica_core import Surrogate, fit_surrogate
-from harmonica_core.masks import uniform_draws
+from harmonica_core.design.masks import uniform_draws
 from harmonica_core.parallel import (
     check_n_jobs,
     iterate_parallel,

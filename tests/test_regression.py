@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from harmonica_core import basis
-from harmonica_core.correlations import ParityDesign
-from harmonica_core.regression import Moments, Regression, Rows
+from harmonica_core.engine.lasso.correlations import ParityDesign
+from harmonica_core.engine.lasso.regression import Moments, Regression, Rows
 
 N_FEATURES = 8
 TABLE = basis.terms_up_to(N_FEATURES, 3)[1:]

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harmonica_core import basis, ridge
-from harmonica_core.masks import all_masks, are_paired
+from harmonica_core.design.masks import all_masks, are_paired
 
 
 @settings(max_examples=20, deadline=None)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harmonica_core import Surrogate, fit_surrogate
-from harmonica_core.search import smallest_change
+from harmonica_core.result.smallest_change import smallest_change
 
 
 def random_surrogate(n_features, rng, n_terms=12):

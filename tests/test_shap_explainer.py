@@ -9,7 +9,7 @@ import shap
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harmonica_core.masks import all_masks
+from harmonica_core.design.masks import all_masks
 from shap_harmonica import HarmonicaExplainer
 
 RNG = np.random.default_rng(0)

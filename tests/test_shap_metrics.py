@@ -5,7 +5,7 @@ import pytest
 import reference
 import shap
 
-from harmonica_core.masks import all_masks
+from harmonica_core.design.masks import all_masks
 from shap_harmonica import HarmonicaExplainer, metrics
 
 RNG = np.random.default_rng(0)

@@ -11,7 +11,7 @@ from harmonica_core.interpolant import (
 )
 from harmonica_core.kernel import Workspace
 from harmonica_core.likelihood import flat_prior, loss
-from harmonica_core.masks import (
+from harmonica_core.design.masks import (
     all_masks,
     mixed_masks,
     near_weights,

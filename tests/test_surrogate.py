@@ -7,7 +7,7 @@ import pytest
 from core_games import f3
 
 from harmonica_core import Estimate, Surrogate, fit_surrogate
-from harmonica_core import masks as draw
+from harmonica_core.design import masks as draw
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from harmonica_core import basis, transform
-from harmonica_core import masks as draw
+from harmonica_core.design import masks as draw
 from harmonica_core.basis import table_of_numbers, term_numbers
 
 

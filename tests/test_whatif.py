@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from harmonica_core import Evaluated, Surrogate, fit_surrogate
-from harmonica_core.anchored import AnchoredSurrogate
+from harmonica_core.result.anchored import AnchoredSurrogate
 from harmonica_core.whatif import inert_json
 from harmonica_core.whatif_data import carried, token_pairs
 

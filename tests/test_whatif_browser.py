@@ -8,7 +8,7 @@ from selenium.webdriver.common.keys import Keys
 from test_search import misleading
 
 from harmonica_core import Estimate, Surrogate, basis, fit_surrogate
-from harmonica_core.anchored import AnchoredSurrogate
+from harmonica_core.result.anchored import AnchoredSurrogate
 
 pytestmark = pytest.mark.skipif(
     browser.missing() is not None, reason=str(browser.missing())

@@ -18,8 +18,8 @@ import numpy as np
 
 from harmonica_compare.case import Case, Counted, NotApplicableError
 from harmonica_core import family, fit_surrogate, from_attributions
-from harmonica_core.anchored import AnchoredSurrogate
-from harmonica_core.surrogate import Surrogate
+from harmonica_core.result.anchored import AnchoredSurrogate
+from harmonica_core.result.surrogate import Surrogate
 
 # Share of masks near the input, as in an adaptive fit.
 _NEAR = 0.1

@@ -27,7 +27,7 @@ from harmonica_compare.tasks import TaskError, TaskOptions, load_task
 from harmonica_compare.workers import start_workers
 from harmonica_core import metrics, registry
 from harmonica_core._types import Floats, Masks, ValueFunction
-from harmonica_core.anchored import AnchoredSurrogate
+from harmonica_core.result.anchored import AnchoredSurrogate
 from harmonica_core.metrics import EvaluationSet
 from harmonica_core.parallel import iterate_parallel
 

@@ -12,11 +12,12 @@ Examples
 (array([1.]), array([0.5, 0.5, 0. ]), 0 (exact))
 """
 
-from harmonica_core import indices, metrics, registry
-from harmonica_core.additive import from_attributions
-from harmonica_core.anchored import AnchoredSurrogate
+from harmonica_core import metrics, registry
+from harmonica_core.basis.kernel import Prior
+from harmonica_core.result.additive import from_attributions
+from harmonica_core.result.anchored import AnchoredSurrogate
 from harmonica_core.cache import ValueCache, input_key
-from harmonica_core.estimate import Estimate
+from harmonica_core.result.estimate import Estimate
 from harmonica_core.evaluate import Evaluated
 from harmonica_core.family import (
     harmonica,
@@ -25,22 +26,31 @@ from harmonica_core.family import (
     harmonica_local,
     low_degree,
 )
-from harmonica_core.fit import fit_surrogate, fit_surrogates
+from harmonica_core.design.draw import Design, draw_design
+from harmonica_core.engine.choose import fit_functions
+from harmonica_core.fit import Calls, fit_surrogate, fit_surrogates, fit_with
+from harmonica_core.result import indices
 from harmonica_core.resilience import BatchSize
-from harmonica_core.settings import auto_budget, draw_masks
-from harmonica_core.surrogate import Surrogate
+from harmonica_core.settings import Settings, auto_budget
+from harmonica_core.result.surrogate import Surrogate
 
 __all__ = [
     "AnchoredSurrogate",
     "BatchSize",
+    "Calls",
+    "Design",
     "Estimate",
     "Evaluated",
+    "Prior",
+    "Settings",
     "Surrogate",
     "ValueCache",
     "auto_budget",
-    "draw_masks",
+    "draw_design",
+    "fit_functions",
     "fit_surrogate",
     "fit_surrogates",
+    "fit_with",
     "from_attributions",
     "harmonica",
     "harmonica_anchor",

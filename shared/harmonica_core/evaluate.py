@@ -13,7 +13,7 @@ from tqdm.auto import tqdm
 
 from harmonica_core._types import Floats, Masks, ValueFunction, Values
 from harmonica_core.cache import BoundCache, CacheKey, ValueCache, opened
-from harmonica_core.masks import check_masks
+from harmonica_core.design.masks import check_masks
 from harmonica_core.resilience import (
     BatchSize,
     Caller,

@@ -33,7 +33,7 @@ import numpy as np
 
 from harmonica_core import metrics as _metrics
 from harmonica_core._types import Masks, ValueFunction
-from harmonica_core.estimate import Estimate
+from harmonica_core.result.estimate import Estimate
 
 Entry = TypeVar("Entry", bound=Callable[..., Any])
 

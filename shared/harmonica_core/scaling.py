@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from harmonica_core._types import Floats
-from harmonica_core.estimate import Estimate
-from harmonica_core.estimators import Fit
+from harmonica_core.result.estimate import Estimate
+
+if TYPE_CHECKING:
+    from harmonica_core.engine.explicit import Fit
 
 # Sums of a million fourth powers (the spread of squares) are ordinary numbers.
 _SMALL, _LARGE = 1e-50, 1e50

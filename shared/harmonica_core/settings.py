@@ -1,48 +1,144 @@
-"""What a fit is asked for: settings that are checked before anything is evaluated."""
+"""What a fit is asked for: one frozen, checked value, refused before any model call."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from harmonica_core import masks as draw
-from harmonica_core._types import Masks
-from harmonica_core.adaptive import is_affordable
+from harmonica_core import basis
 from harmonica_core.checks import check_feature_count, is_whole
-from harmonica_core.estimators import ReadableSet, Terms
 
+METHODS = ("harmonica", "local", "anchor", "constrained", "low_degree")
+ENGINES = ("auto", "bayes", "lasso")
 # Masks times features: what the largest table of masks may hold, one byte each.
 _MOST_CELLS = 1 << 32
-# Share of masks near the input in an adaptive fit.
-_NEAR = 0.1
+# Pairs of masks whose covariances a fit can hold: four matrices of 0.8 GB.
+_MOST_MASKS = 20_000
+# The degree of the published experiments.
+_PUBLISHED_DEGREE = 3
 
 
-def check_settings(
-    n_features: int,
-    degree: int,
-    alpha: float | str,
-    terms: Terms = None,
-) -> Terms:
-    """Refuse what a fit would refuse, before anything is evaluated; return the terms.
+@dataclass(frozen=True)
+class Settings:
+    """Which algorithm fits, and on which terms.
 
-    Terms that can be read only once are returned as a list.
+    Attributes
+    ----------
+    method : {"harmonica", "local", "anchor", "constrained", "low_degree"}
+        The paper's five algorithms.
+    engine : {"auto", "bayes", "lasso"}
+        "bayes": regression on parities with a learnt prior. "lasso": the published
+        sparse regression on uniform masks. "auto": lasso where ``alpha`` is a number
+        or ``terms`` are listed, otherwise bayes.
+    degree : int or None
+        Largest term; None: no limit (3 for the LASSO and for Low-degree).
+    alpha : float or "auto"
+        L1 strength in scikit-learn's convention.
+    terms : iterable of tuples, optional
+        Exactly these terms.
+    radius : int, optional
+        Masks have 1 to so many features removed ("local"; 4 if not given).
+    anchors : int
+        Number of anchors.
+    consistency : float or "auto"
+        Pull of the anchors towards their mean ("constrained").
+    ends : bool
+        Make g pass exactly through f(all kept) and f(all removed), also where a degree
+        or the LASSO would not.
+    centred : bool
+        Whether Low-degree takes f around its mean.
+
+    Examples
+    --------
+    >>> Settings(degree=2).solver, Settings(alpha=0.01).solver
+    ('bayes', 'lasso')
     """
-    if terms is not None and not isinstance(terms, (str, Iterable)):
+
+    method: str = "harmonica"
+    engine: str = "auto"
+    degree: int | None = None
+    alpha: Any = "auto"
+    terms: Any = None
+    radius: int | None = None
+    anchors: int = 3
+    consistency: Any = "auto"
+    ends: bool = True
+    centred: bool = True
+
+    def __post_init__(self) -> None:
+        _check_choice(self.method, METHODS, "method")
+        _check_choice(self.engine, ENGINES, "engine")
+        if self.degree is not None:
+            check_degree(self.degree)
+        strength = check_alpha(self.alpha)
+        check_anchors(self.anchors)
+        check_consistency(self.consistency)
+        if self.terms is not None:
+            object.__setattr__(self, "terms", _check_terms(self.terms))
+        if self.method == "local" and self.radius is None:
+            object.__setattr__(self, "radius", 4)
+        if self.radius is not None and (not is_whole(self.radius) or self.radius < 1):
+            raise ValueError(f"radius={self.radius!r}; needed a whole number >= 1")
+        if self.engine == "bayes" and (strength is not None or self.terms is not None):
+            raise ValueError(
+                f'engine="bayes" takes neither alpha nor terms, got {self.alpha!r} and '
+                f'{self.terms!r}; leave them out or use engine="lasso"'
+            )
+        if self.method == "low_degree" and (strength is not None or self.terms):
+            raise ValueError(
+                f"alpha={self.alpha!r}, terms={self.terms!r}; Low-degree takes neither: "
+                'leave them out or use method="harmonica"'
+            )
+
+    @property
+    def strength(self) -> float | None:
+        """The given alpha, or None."""
+        return check_alpha(self.alpha)
+
+    @property
+    def solver(self) -> str:
+        """Return "bayes" or "lasso": what fits sampled masks."""
+        if self.engine != "auto":
+            return self.engine
+        plain = self.strength is None and self.terms is None
+        return "bayes" if plain and self.method != "low_degree" else "lasso"
+
+    @property
+    def published_degree(self) -> int:
+        """The degree of LASSO fits: 3 unless given."""
+        return _PUBLISHED_DEGREE if self.degree is None else self.degree
+
+    def check_features(self, n_features: int) -> None:
+        """Refuse what does not fit so many features."""
+        n_features = check_feature_count(n_features)
+        if self.terms is not None:
+            basis.check_table(self.terms, n_features)
+
+    def radius_of(self, n_features: int) -> int | None:
+        """Return the radius, at most ``n_features``."""
+        return None if self.radius is None else min(self.radius, n_features)
+
+
+def _check_choice(given: object, known: tuple[str, ...], name: str) -> None:
+    if given not in known:
+        raise ValueError(f"{name}={given!r}; needed one of {', '.join(known)}")
+
+
+def _check_terms(terms: object) -> tuple[Any, ...]:
+    if isinstance(terms, str) or not isinstance(terms, Iterable):
         raise ValueError(
-            f'terms={terms!r}; needed "auto", None, or terms such as [(0,), (0, 1)]'
+            f"terms={terms!r}; needed None or terms such as [(0,), (0, 1)]"
         )
-    if terms is not None and not isinstance(terms, str):
-        terms = list(terms)
-    ReadableSet.of(terms, n_features, check_degree(degree))
-    check_alpha(alpha)
-    return terms
+    return tuple(terms)
 
 
 def check_degree(degree: object) -> int:
     """Return a whole number >= 1."""
     if not is_whole(degree):
-        raise ValueError(f"degree={degree!r}; needed a whole number >= 1")
+        raise ValueError(f"degree={degree!r}; needed a whole number >= 1, or None")
     if degree < 1:
         raise ValueError(f"degree={degree}; needed at least 1 (single features)")
     return int(degree)
@@ -59,6 +155,42 @@ def check_alpha(alpha: object) -> float | None:
     return float(alpha)
 
 
+def check_anchors(anchors: object) -> int:
+    """Return a whole number of anchors, at least 1."""
+    if not is_whole(anchors):
+        raise ValueError(f"anchors={anchors!r}; needed a whole number >= 1")
+    if anchors < 1:
+        raise ValueError(f"anchors={anchors}; needed at least 1, the input itself")
+    return int(anchors)
+
+
+def check_consistency(consistency: object) -> float | None:
+    """Return the given strength of the anchors' pull, or None for "auto"."""
+    if isinstance(consistency, str) and consistency == "auto":
+        return None
+    number = isinstance(consistency, (int, float, np.number))
+    if isinstance(consistency, bool) or not number:
+        raise ValueError(f'consistency={consistency!r}; needed a number >= 0 or "auto"')
+    if not 0 <= float(consistency) < np.inf:  # type: ignore[arg-type]
+        raise ValueError(
+            f'consistency={consistency}; needed a finite number >= 0 or "auto"'
+        )
+    return float(consistency)  # type: ignore[arg-type]
+
+
+def check_tolerance(tolerance: object) -> float | None:
+    """Return a number > 0, or None."""
+    if tolerance is None:
+        return None
+    number = isinstance(tolerance, (int, float, np.number))
+    if not number or isinstance(tolerance, bool) or not 0 < float(tolerance) < np.inf:  # type: ignore[arg-type]
+        raise ValueError(
+            f"tolerance={tolerance!r}; needed a finite number > 0, in the units of the "
+            "output, or None"
+        )
+    return float(tolerance)  # type: ignore[arg-type]
+
+
 def check_budget(budget: object, n_features: int, name: str = "budget") -> int:
     """Return the number of masks to evaluate, at least 2; errors call it ``name``."""
     if isinstance(budget, str) and budget == "auto":
@@ -72,7 +204,7 @@ def check_budget(budget: object, n_features: int, name: str = "budget") -> int:
             f"{name}={budget} is too small; needed at least 2 evaluations (all kept "
             f'and all removed), better {auto_budget(n_features)} ({name}="auto")'
         )
-    n_masks = min(int(budget), 1 << n_features)
+    n_masks = min(int(budget), 1 << min(n_features, 62))
     if n_masks * n_features > _MOST_CELLS:
         raise ValueError(
             f"{name}={budget} masks of {n_features} features need more memory than "
@@ -81,95 +213,27 @@ def check_budget(budget: object, n_features: int, name: str = "budget") -> int:
     return int(budget)
 
 
-def check_memory(memory: object) -> int:
-    """Return a number of bytes, at least 1."""
-    if not is_whole(memory) or memory < 1:
+def check_fits_memory(settings: Settings, n_features: int, budget: int) -> None:
+    """Refuse more masks than the Bayesian engine's matrices can hold."""
+    whole = n_features <= 30 and budget >= 1 << n_features
+    if settings.solver == "bayes" and not whole and budget > _MOST_MASKS:
         raise ValueError(
-            f"memory={memory!r}; needed a whole number of bytes, such as 1 << 30"
+            f"a budget of {budget} masks of {n_features} features needs covariances of "
+            f"more than {_MOST_MASKS} masks, which do not fit into memory; needed at "
+            f'most {_MOST_MASKS}, or engine="lasso"'
         )
-    return int(memory)
 
 
 def auto_budget(n_features: int) -> int:
-    """Return the default number of masks: ``min(2**n, 1000 + 20 * n)``.
+    """Return the default number of masks: ``min(2**n, 1024 + 2 * n)``.
 
-    Enough for all masks up to 10 features; the published settings (1000 to 2000) up
-    to 50 features; 5,000 at n = 200 and 21,000 at n = 1000, because the number of
-    samples that a sparse fit needs grows with the logarithm of the number of terms
-    and with the number of terms that matter.
+    All masks up to 10 features, 1,064 at 20, 3,024 at 1,000: half of what
+    KernelExplainer takes by default (2,048 + 2 n).
 
     Examples
     --------
-    >>> [auto_budget(n) for n in (8, 20, 200)]
-    [256, 1400, 5000]
+    >>> [auto_budget(n) for n in (8, 20, 1000)]
+    [256, 1064, 3024]
     """
     n_features = check_feature_count(n_features)
-    return min(1 << min(n_features, 30), 1000 + 20 * n_features)
-
-
-def near_share(
-    near: object,
-    terms: Terms,
-    alpha: object,
-    size: tuple[int, int],
-    radius: int | None = None,
-) -> float:
-    """Return the share of masks near the input; "auto" is that of an adaptive fit.
-
-    ``size`` is the number of masks and of features: a fit of very many of them does
-    not adapt, and neither does one with a given ``alpha``.
-    """
-    if isinstance(near, str) and near == "auto":
-        grows = isinstance(terms, str) and terms == "auto" and radius is None
-        chosen = check_alpha(alpha) is None
-        return _NEAR if grows and chosen and is_affordable(*size) else 0.0
-    share = draw.check_near(near)
-    if share and radius is not None:
-        raise ValueError(
-            f"near={near} with radius={radius}; needed one of them: a radius says "
-            "already where the masks are drawn"
-        )
-    return share
-
-
-def draw_masks(
-    n_features: int,
-    budget: int,
-    rng: np.random.Generator,
-    *,
-    radius: int | None = None,
-    near: float = 0.0,
-    ends: bool = False,
-) -> Masks:
-    """Masks that a fit with this budget evaluates, at most ``budget`` rows.
-
-    All masks when the budget covers them; otherwise complementary pairs, starting
-    with (all kept, all removed), uniform but for a share ``near`` of them close to the
-    input; with ``radius`` uniform on that ball, after the two ends if those are asked
-    for.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> draw_masks(4, budget=6, rng=rng)[:2].astype(int).tolist()
-    [[1, 1, 1, 1], [0, 0, 0, 0]]
-    >>> draw_masks(4, budget=100, rng=rng).shape  # all of them
-    (16, 4)
-    """
-    n_features = check_feature_count(n_features)
-    if not isinstance(rng, np.random.Generator):
-        raise ValueError(
-            f"rng={rng!r}; needed a generator, such as numpy.random.default_rng(0)"
-        )
-    budget = check_budget(budget, n_features)
-    radius = draw.check_radius(radius, n_features)
-    if radius is None:
-        if draw.covers(n_features, budget):
-            return draw.all_masks(n_features)
-        return draw.mixed_masks(n_features, budget, rng, draw.check_near(near))
-    if not ends:
-        return draw.ball_masks(n_features, radius, budget, rng)
-    both = draw.interleave_pairs(np.ones((1, n_features), dtype=bool))
-    inside = draw.ball_masks(n_features, radius, max(budget - 2, 0), rng)
-    inside = inside[inside.any(axis=1)]  # all removed is there already
-    return np.concatenate([both, inside])
+    return min(1 << min(n_features, 30), 1024 + 2 * n_features)

@@ -22,8 +22,9 @@ from typing import Any
 
 import numpy as np
 
-from harmonica_core import search, whatif_data
-from harmonica_core.search import Change
+from harmonica_core import whatif_data
+from harmonica_core.result import smallest_change as search
+from harmonica_core.result.smallest_change import Change
 from harmonica_core.whatif_data import AnySurrogate
 
 

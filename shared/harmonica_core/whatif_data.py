@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
-from harmonica_core import picture, search
+from harmonica_core import picture
+from harmonica_core.result import smallest_change as search
 from harmonica_core._types import Floats, Masks, Values
 from harmonica_core.checks import check_names
-from harmonica_core.estimate import Estimate
+from harmonica_core.result.estimate import Estimate
 from harmonica_core.evaluate import Evaluated
 
 if TYPE_CHECKING:
-    from harmonica_core.surrogate import Surrogate
+    from harmonica_core.result.surrogate import Surrogate
 
 Json: TypeAlias = dict[str, Any]
 

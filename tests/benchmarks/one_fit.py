@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from harmonica_core.lasso import fit_sparse
+from harmonica_core.engine.lasso.solve import fit_sparse
 from harmonica_core.settings import draw_masks
 
 

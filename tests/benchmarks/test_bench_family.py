@@ -20,7 +20,7 @@ from harmonica_core import (
     harmonica_local,
     low_degree,
 )
-from harmonica_core.masks import all_masks, mask_numbers
+from harmonica_core.design.masks import all_masks, mask_numbers
 
 RADII = (1, 2, 4, 8, None)
 PULLS = (0.0, 0.05, 0.2, 1.0)  # in units of the output's spread

@@ -27,7 +27,7 @@ import pytest
 from sklearn.linear_model import Lasso, LassoCV
 
 from harmonica_core import basis, fit_surrogate
-from harmonica_core.masks import all_masks, mask_numbers, uniform_draws
+from harmonica_core.design.masks import all_masks, mask_numbers, uniform_draws
 
 RADIUS = 3
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from harmonica_core import Surrogate, basis, metrics
-from harmonica_core import masks as draw
+from harmonica_core.design import masks as draw
 
 
 def test_a_million_masks_of_500_terms(benchmark):

@@ -25,7 +25,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from harmonica_core import from_attributions
-from harmonica_core import masks as draw
+from harmonica_core.design import masks as draw
 from shap_harmonica import HarmonicaExplainer, metrics
 
 CELLS = [f"{m}/{b}/{r}" for m in ("mlp", "rf") for b in (1, 100) for r in (20, 500)]

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import browser
 
 from harmonica_core import Evaluated, Surrogate, basis
-from harmonica_core.anchored import AnchoredSurrogate
+from harmonica_core.result.anchored import AnchoredSurrogate
 
 # One toggle as a click does it, with layout forced, as the browser would before paint.
 TOGGLES = """

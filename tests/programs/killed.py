@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from harmonica_core import fit_surrogate
-from harmonica_core.masks import mask_numbers
+from harmonica_core.design.masks import mask_numbers
 
 N_FEATURES, BUDGET, BATCH = 13, 4000, 16
 

@@ -10,7 +10,7 @@ import numpy as np
 from harmonica_compare.case import Case
 from harmonica_compare.tasks import TaskError, TaskOptions, need_data
 from harmonica_core._types import Floats, Masks
-from harmonica_core.masks import mask_numbers
+from harmonica_core.design.masks import mask_numbers
 from harmonica_core.storage import read_arrays
 
 

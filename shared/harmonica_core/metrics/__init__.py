@@ -5,7 +5,7 @@ Most metrics take ``(f, g, n_features)``:
 - f is a value function, the array of its values on all masks, or an `EvaluationSet`
   (f evaluated once, for any number of methods and radii);
 - g is a `Surrogate`, any callable on masks (attribution scores become one through
-  `harmonica_core.additive`), or an array;
+  `harmonica_core.result.additive`), or an array;
 
 and return an `Estimate`: value, standard error, number of evaluations, and whether it
 is exact. `insertion_deletion` needs f itself and returns `Curves`, `profile` a

@@ -8,7 +8,7 @@ import numpy as np
 
 from harmonica_core._types import Floats
 from harmonica_core.checks import check_feature_count
-from harmonica_core.estimate import Estimate
+from harmonica_core.result.estimate import Estimate
 from harmonica_core.metrics.evaluations import (
     EvaluationSet,
     Sampling,

@@ -12,7 +12,7 @@ from typing import Unpack
 import numpy as np
 
 from harmonica_core._types import Floats
-from harmonica_core.estimate import Estimate
+from harmonica_core.result.estimate import Estimate
 from harmonica_core.metrics.evaluations import (
     EvaluationSet,
     Sampling,

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 
 from harmonica_core._types import Floats, Masks
-from harmonica_core.anchored import AnchoredSurrogate, common_terms
-from harmonica_core.estimate import Estimate
+from harmonica_core.result.anchored import AnchoredSurrogate, common_terms
+from harmonica_core.result.estimate import Estimate
 from harmonica_core.metrics.evaluations import (
     EvaluationSet,
     Sampling,
@@ -27,7 +27,7 @@ from harmonica_core.metrics.evaluations import (
 from harmonica_core.metrics.inputs import Function
 from harmonica_core.metrics.moments import estimate, nonnegative
 from harmonica_core.scaling import unit_of
-from harmonica_core.surrogate import Surrogate
+from harmonica_core.result.surrogate import Surrogate
 
 # Masks -> number of the model that explains each, (m,).
 Regions = Callable[[Masks], Any]

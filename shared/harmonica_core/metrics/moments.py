@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 
 from harmonica_core._types import Floats
-from harmonica_core.estimate import Estimate
+from harmonica_core.result.estimate import Estimate
 from harmonica_core.metrics.evaluations import EvaluationSet, Part
 
 # (k, ..., n_outputs) means -> (..., n_outputs)

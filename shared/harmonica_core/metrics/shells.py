@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from harmonica_core import masks as draw
+from harmonica_core.design import masks as draw
 from harmonica_core._types import Masks
 
 # A sampled shell needs two masks for its spread.

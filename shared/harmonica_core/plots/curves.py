@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from harmonica_core._types import Floats
-from harmonica_core.estimate import Estimate
+from harmonica_core.result.estimate import Estimate
 from harmonica_core.plots import style
 
 Number = float | Estimate

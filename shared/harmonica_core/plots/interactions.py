@@ -12,7 +12,7 @@ from harmonica_core.plots import style
 from harmonica_core.whatif_data import one_output
 
 if TYPE_CHECKING:
-    from harmonica_core.surrogate import Surrogate
+    from harmonica_core.result.surrogate import Surrogate
 
 
 def heatmap(

@@ -11,7 +11,7 @@ from harmonica_core._types import Floats, Term
 from harmonica_core.checks import check_names
 
 if TYPE_CHECKING:
-    from harmonica_core.surrogate import Surrogate
+    from harmonica_core.result.surrogate import Surrogate
 
 UP, DOWN = "#0066a8", "#c96a00"
 SOFT_UP, SOFT_DOWN = "#66a3cb", "#dfa666"

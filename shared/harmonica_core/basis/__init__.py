@@ -1,0 +1,45 @@
+"""Parities: tables of terms, the fast transform, and covariances on the cube."""
+
+from harmonica_core.basis.terms import (
+    active_rows,
+    check_table,
+    columns,
+    correlate,
+    design,
+    largest_size,
+    n_terms_up_to,
+    predict,
+    shapley_of_terms,
+    signs,
+    table_of,
+    table_of_numbers,
+    term_numbers,
+    term_sizes,
+    terms_of,
+    terms_up_to,
+    trim,
+    with_empty_term,
+)
+from harmonica_core.basis.transform import spectrum_of_values
+
+__all__ = [
+    "active_rows",
+    "check_table",
+    "columns",
+    "correlate",
+    "design",
+    "largest_size",
+    "n_terms_up_to",
+    "predict",
+    "shapley_of_terms",
+    "signs",
+    "spectrum_of_values",
+    "table_of",
+    "table_of_numbers",
+    "term_numbers",
+    "term_sizes",
+    "terms_of",
+    "terms_up_to",
+    "trim",
+    "with_empty_term",
+]

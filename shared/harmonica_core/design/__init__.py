@@ -1,0 +1,1 @@
+"""Which masks a fit evaluates."""

@@ -1,0 +1,157 @@
+"""The default masks: both ends, single features, borders, uniform masks; none twice.
+
+Complementary pairs ``x, -x``, so that the even and the odd part of f are seen apart.
+Half of the pairs (`SIZED`) have as many features removed as Shapley's weights say, in
+proportion to ``1 / (k (n - k))``; a number whose masks all fit into its share is
+enumerated. The other half is uniform on the cube.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+
+from harmonica_core._types import Floats, Masks
+
+# Share of pairs with Shapley's sizes. More of them lowers the error of Shapley values
+# of rough functions and near the input, and raises the one over all masks: from 0.5 to
+# 1.0 by 20% at 250 calls (15 kinds of games, 10 to 14 features), and does not pay for
+# smooth ones.
+SIZED = 0.5
+# Sizes with at most so many masks are listed rather than drawn.
+_LISTABLE = 1 << 16
+
+
+def border_masks(n_features: int, budget: int, rng: np.random.Generator) -> Masks:
+    """Return ``budget`` distinct masks, fewer than all ``2**n_features``.
+
+    First both ends, then each feature removed alone, then each kept alone, then pairs
+    in random order, so that a prefix is a smaller design of the same kind. An odd
+    budget ends with one mask whose complement is not there.
+
+    Parameters
+    ----------
+    n_features : int
+    budget : int
+        At least 2.
+    rng : Generator
+
+    Returns
+    -------
+    bool (budget, n_features)
+    """
+    halves = _Halves(n_features)
+    halves.add(np.ones((1, n_features), dtype=bool))
+    singles = ~np.eye(n_features, dtype=bool)[rng.permutation(n_features)]
+    halves.add(singles)
+    first = halves.masks()
+    n_first = len(first)
+    ends = np.stack([first[0], ~first[0]])
+    alone = np.concatenate([ends, first[1:], ~first[1:]])
+    if budget <= len(alone):
+        return alone[:budget]
+    n_pairs = -(-budget // 2)
+    _add_sized(halves, round(SIZED * (n_pairs - 1)) - (n_first - 1), rng)
+    _add_uniform(halves, n_pairs - len(halves), rng)
+    rest = halves.masks()[n_first:]
+    rest = rest[rng.permutation(len(rest))]
+    paired = np.stack([rest, ~rest], axis=1).reshape(-1, n_features)
+    return np.concatenate([alone, paired])[:budget]
+
+
+class _Halves:
+    """Masks of which none is another's equal or complement."""
+
+    def __init__(self, n_features: int) -> None:
+        self.n_features = n_features
+        self._blocks: list[Masks] = [np.zeros((0, n_features), dtype=bool)]
+        self._keys: set[bytes] = set()
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def masks(self) -> Masks:
+        return np.concatenate(self._blocks)
+
+    def add(self, masks: Masks, most: int | None = None) -> int:
+        """Keep new masks, at most ``most``; return how many these were."""
+        # A pair's key is that of the mask that keeps its last feature.
+        packed = np.packbits(np.where(masks[:, -1:], masks, ~masks), axis=1)
+        kept = []
+        for row, key in enumerate(map(bytes, packed)):
+            if most is not None and len(kept) >= most:
+                break
+            if key not in self._keys:
+                self._keys.add(key)
+                kept.append(row)
+        self._blocks.append(masks[kept])
+        return len(kept)
+
+
+def size_shares(n_features: int) -> Floats:
+    """Shares of pairs with 1, 2, ..., n // 2 features removed (or kept)."""
+    k = np.arange(1, n_features // 2 + 1)
+    weights = np.where(2 * k == n_features, 1.0, 2.0) / (k * (n_features - k))
+    return np.asarray(weights / weights.sum())
+
+
+def _count(n_features: int, size: int) -> int:
+    """Pairs with this many features removed, or kept."""
+    whole = math.comb(n_features, size)
+    return whole // 2 if 2 * size == n_features else whole
+
+
+def _add_sized(halves: _Halves, n_pairs: int, rng: np.random.Generator) -> None:
+    """Add pairs of Shapley's sizes: enumerated while their share covers them."""
+    n = halves.n_features
+    shares = size_shares(n)[1:]  # single features are there already
+    sizes = list(range(2, n // 2 + 1))
+    while sizes and n_pairs > 0:
+        wanted = n_pairs * shares[0] / shares.sum()
+        if wanted < _count(n, sizes[0]):
+            break
+        n_pairs -= halves.add(_all_of_size(n, sizes[0]))
+        sizes, shares = sizes[1:], shares[1:]
+    if not sizes or n_pairs <= 0:
+        return
+    counts = rng.multinomial(n_pairs, shares / shares.sum())
+    for size, count in zip(sizes, counts.tolist(), strict=True):
+        _draw_of_size(halves, size, min(count, _count(n, size)), rng)
+
+
+def _all_of_size(n_features: int, size: int) -> Masks:
+    """All masks with ``size`` features removed, one of each pair."""
+    removed = np.array(list(itertools.combinations(range(n_features), size)))
+    if 2 * size == n_features:
+        removed = removed[removed[:, 0] == 0]
+    masks = np.ones((len(removed), n_features), dtype=bool)
+    np.put_along_axis(masks, removed, False, axis=1)
+    return masks
+
+
+def _draw_of_size(
+    halves: _Halves, size: int, count: int, rng: np.random.Generator
+) -> None:
+    n = halves.n_features
+    if _count(n, size) <= _LISTABLE:
+        listed = _all_of_size(n, size)
+        halves.add(listed[rng.permutation(len(listed))], count)
+        return
+    while count > 0:
+        ranks = rng.random((count, n)).argsort(axis=1)
+        masks = np.ones((count, n), dtype=bool)
+        np.put_along_axis(masks, ranks[:, :size], False, axis=1)
+        count -= halves.add(masks)
+
+
+def _add_uniform(halves: _Halves, count: int, rng: np.random.Generator) -> None:
+    """Add masks uniform on the cube, none that is there."""
+    n = halves.n_features
+    if 1 << min(n, 62) <= _LISTABLE:
+        numbers = rng.permutation(1 << (n - 1))
+        halves.add(((numbers[:, None] >> np.arange(n)) & 1).astype(bool), count)
+        return
+    while count > 0:
+        count -= halves.add(rng.random((count, n)) < 0.5, count)

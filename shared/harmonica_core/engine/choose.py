@@ -1,0 +1,102 @@
+"""The one fork: which engine turns evaluated masks into surrogates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from harmonica_core._types import Floats, Masks, Values
+from harmonica_core.basis.kernel import Prior
+from harmonica_core.design.draw import Design
+from harmonica_core.design.masks import check_masks, rows_of_all
+from harmonica_core.engine.anchored_fit import fit_anchored
+from harmonica_core.engine.bayes import fit_bayes
+from harmonica_core.engine.constrained_fit import fit_constrained
+from harmonica_core.engine.explicit import ReadableSet, fit_values
+from harmonica_core.engine.low_degree import fit_low_degree
+from harmonica_core.evaluate import check_values
+from harmonica_core.result.surrogate import Surrogate
+from harmonica_core.result.surrogates_of import posterior_surrogates, surrogates_of
+from harmonica_core.settings import Settings
+from harmonica_core.threads import one_thread
+
+
+def fit_functions(
+    design: Design, values: Any, settings: Settings, prior: Prior | None = None
+) -> list[Any]:
+    """Fit many functions known on the same masks: one surrogate each.
+
+    Parameters
+    ----------
+    design : Design
+    values : float64 (n_masks, n_functions) or (n_masks, n_functions, n_outputs)
+    settings : Settings
+    prior : Prior, optional
+        Learnt before; otherwise one is learnt for all functions together.
+
+    Returns
+    -------
+    list of Surrogate or AnchoredSurrogate
+    """
+    masks = check_masks(design.masks, design.n_features)
+    values = _check_functions(values, masks)
+    with one_thread():
+        if settings.method in ("anchor", "constrained"):
+            return [_fit_anchors(design, one, settings) for one in _functions(values)]
+        if settings.method == "low_degree":
+            return [
+                fit_low_degree(
+                    masks,
+                    one,
+                    settings.published_degree,
+                    centred=settings.centred,
+                    ends=settings.ends,
+                )
+                for one in _functions(values)
+            ]
+        return _fit_one_polynomial(masks, values, settings, prior)
+
+
+def _fit_one_polynomial(
+    masks: Masks, values: Values, settings: Settings, prior: Prior | None
+) -> list[Surrogate]:
+    n = masks.shape[1]
+    radius = settings.radius_of(n)
+    flat = values.reshape(len(values), -1)
+    whole = rows_of_all(masks) is not None and radius in (None, n)
+    if settings.solver == "bayes" and not whole:
+        degree = None if settings.degree is None else min(settings.degree, n)
+        fit = fit_bayes(masks, flat, degree, prior)
+        return posterior_surrogates(fit, masks, values, radius, settings.degree)
+    grows = settings.solver == "bayes" and settings.degree is None
+    readable = ReadableSet.of(settings.terms, n, n if grows else settings.published_degree)
+    found = fit_values(masks, flat, readable, settings.strength, radius)
+    return surrogates_of(
+        found,
+        masks,
+        values,
+        max_degree=readable.max_degree,
+        radius=radius,
+        ends=settings.ends,
+    )
+
+
+def _fit_anchors(design: Design, values: Values, settings: Settings) -> Any:
+    fit = fit_constrained if settings.method == "constrained" else fit_anchored
+    return fit(design, values, settings)
+
+
+def _functions(values: Values) -> list[Values]:
+    return [values[:, k] for k in range(values.shape[1])]
+
+
+def _check_functions(values: object, masks: Masks) -> Floats:
+    """Return values ``(m, n_functions[, n_outputs])`` or say what is wrong."""
+    array = np.asarray(values)
+    if array.ndim not in (2, 3) or len(array) != len(masks) or not array.size:
+        raise ValueError(
+            f"values have shape {array.shape} for {len(masks)} masks; needed "
+            f"({len(masks)}, n_functions) or ({len(masks)}, n_functions, n_outputs)"
+        )
+    return check_values(array.reshape(len(array), -1), masks).reshape(array.shape)

@@ -1,0 +1,1 @@
+"""The published LASSO: fast paths over all terms up to a degree."""

@@ -1,0 +1,324 @@
+"""The posterior of functions under one prior: means and variances in closed form.
+
+Pairs of complementary masks observe the even and the odd part apart; a mask whose
+complement was not evaluated observes their sum. Every answer (a prediction, a Shapley
+value, a coefficient) is a linear functional of f, and
+
+    E[L f] = c' P y,    Var[L f] = L L k - c' P c,    c_t = cov(L f, y_t).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, lapack
+
+from harmonica_core._types import Floats, Masks
+from harmonica_core.basis.kernel import (
+    EVEN,
+    ODD,
+    Prior,
+    covariances,
+    shapley_covariances,
+    shapley_variances,
+    shapley_weights,
+    variances,
+)
+from harmonica_core.engine.prior import JITTER, mirror
+from harmonica_core.engine.sample import Sample, find_pairs
+
+# Precisions up to this many bytes are kept for error bars, larger ones made anew.
+_KEPT_BYTES = 1 << 26
+# Entries of one block of covariances with masks to predict.
+_BLOCK = 1 << 22
+
+
+@dataclass(frozen=True)
+class Observed:
+    """One column a functional or a function: even and odd part of pairs, singles."""
+
+    even: Floats
+    odd: Floats
+    single: Floats
+
+    def dot(self, other: Observed) -> Floats:
+        """Return ``sum_t self_t other_t`` by column."""
+        return np.asarray(
+            np.einsum("tc,tc->c", self.even, other.even)
+            + np.einsum("tc,tc->c", self.odd, other.odd)
+            + np.einsum("tc,tc->c", self.single, other.single)
+        )
+
+    def times(self, other: Observed) -> Floats:
+        """Return all products of columns: ``(own columns, other columns)``."""
+        return np.asarray(
+            self.even.T @ other.even
+            + self.odd.T @ other.odd
+            + self.single.T @ other.single
+        )
+
+    def plus(self, other: Observed, weight: Floats) -> Observed:
+        """Return ``self + other * weight``; ``other`` has one column."""
+        return Observed(
+            self.even + other.even * weight,
+            self.odd + other.odd * weight,
+            self.single + other.single * weight,
+        )
+
+
+@dataclass(frozen=True)
+class Precision:
+    """Inverse covariance of what was observed; singles through a Schur complement.
+
+    Attributes
+    ----------
+    even, odd : float64 (p, p)
+        Inverses for the pairs alone.
+    cross : tuple of float64 (p, u)
+        Those times the covariances between pairs and singles.
+    schur : float64 (u, u)
+        Precision of the singles.
+    """
+
+    even: Floats
+    odd: Floats
+    cross: tuple[Floats, Floats]
+    schur: Floats
+
+    def apply(self, y: Observed) -> Observed:
+        """Return ``K^-1 y``."""
+        left = y.single - self.cross[0].T @ y.even - self.cross[1].T @ y.odd
+        single = self.schur @ left
+        return Observed(
+            self.even @ y.even - self.cross[0] @ single,
+            self.odd @ y.odd - self.cross[1] @ single,
+            single,
+        )
+
+    def diagonal(self) -> Observed:
+        """Return the diagonal of ``K^-1``, as one column."""
+        parts = []
+        for inverse, cross in zip((self.even, self.odd), self.cross, strict=True):
+            added = np.einsum("ts,ts->t", cross @ self.schur, cross)
+            parts.append(np.diagonal(inverse) + added)
+        return Observed(
+            parts[0][:, None], parts[1][:, None], np.diagonal(self.schur)[:, None]
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Regression:
+    """A prior and the masks that were observed: all that functions share."""
+
+    prior: Prior
+    masks: Masks
+    pairs: NDArray[np.int64]
+    singles: NDArray[np.int64]
+    _kept: dict[str, Precision] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, prior: Prior, masks: Masks) -> Regression:
+        """Find the pairs among ``masks``."""
+        return cls(prior, masks, *find_pairs(masks))
+
+    @cached_property
+    def halves(self) -> Floats:
+        """Signs of the first mask of each pair: ``(p, n_features)``."""
+        return 2.0 * self.masks[self.pairs[:, 0]] - 1.0
+
+    @cached_property
+    def others(self) -> Floats:
+        """Signs of the single masks: ``(u, n_features)``."""
+        return 2.0 * self.masks[self.singles] - 1.0
+
+    def precision(self) -> Precision:
+        """Return the precision, kept where it is small."""
+        if "precision" not in self._kept:
+            found = self._precision()
+            if found.even.nbytes + found.odd.nbytes > _KEPT_BYTES:
+                return found
+            self._kept["precision"] = found
+        return self._kept["precision"]
+
+    def _precision(self) -> Precision:
+        white = self.prior.white
+        inverses = [
+            _inverse(gram, white[parity])
+            for parity, gram in enumerate(
+                covariances(self.prior, self.halves, self.halves)
+            )
+        ]
+        between = covariances(self.prior, self.halves, self.others)
+        cross = tuple(
+            one @ part for one, part in zip(inverses, between, strict=True)
+        )
+        own = sum(covariances(self.prior, self.others, self.others))
+        for part, product in zip(between, cross, strict=True):
+            own = own - part.T @ product
+        return Precision(*inverses, cross, _inverse(own, white.sum()))  # type: ignore[arg-type]
+
+    def observed(self, standard: Floats) -> Observed:
+        """Return values ``(m, C)`` of the masks as pairs and singles."""
+        first, second = standard[self.pairs.T]
+        return Observed(
+            (first + second) / 2, (first - second) / 2, standard[self.singles]
+        )
+
+    @cached_property
+    def ones(self) -> Observed:
+        """The intercept: 1 in even parts and singles."""
+        p, u = len(self.pairs), len(self.singles)
+        return Observed(np.ones((p, 1)), np.zeros((p, 1)), np.ones((u, 1)))
+
+    @cached_property
+    def shapley(self) -> Observed:
+        """``cov(phi_i, y_t)``, one column a feature; white counts where it was seen."""
+        halves = self._shapley(self.halves, self.masks[self.pairs[:, 0]])
+        single = self._shapley(self.others, self.masks[self.singles])
+        return Observed(np.zeros_like(halves), halves, single)
+
+    def _shapley(self, signs: Floats, masks: Masks) -> Floats:
+        out = shapley_covariances(self.prior, signs)
+        if self.prior.degree is None:
+            out += 2 * self.prior.white[ODD] * shapley_weights(masks)
+        return out
+
+    def covariances_with(self, masks: Masks) -> Observed:
+        """``cov(f(x), y_t)`` without white, one column a mask."""
+        signs = 2.0 * masks - 1.0
+        even, odd = covariances(self.prior, self.halves, signs)
+        return Observed(even, odd, sum(covariances(self.prior, self.others, signs)))
+
+
+def _inverse(gram: Floats, white: float) -> Floats:
+    """Return ``(gram + white)^-1``; the gram is overwritten."""
+    diagonal = gram.reshape(-1)[:: len(gram) + 1]
+    jitter = JITTER * float(np.max(diagonal, initial=0.0))
+    if not len(gram):
+        return np.asarray(gram)
+    for factor in (1.0, 1e3, 1e6):
+        trial = np.array(gram)
+        trial.reshape(-1)[:: len(gram) + 1] += white + factor * jitter
+        lower, info = lapack.dpotrf(trial.T, lower=1, clean=0, overwrite_a=1)
+        if not info:
+            inverse, _ = lapack.dpotri(lower, lower=1, overwrite_c=1)
+            mirror(inverse)
+            return np.asarray(inverse)
+    raise LinAlgError("the covariance of the masks is not positive definite")
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """Posterior means of C functions, in their units.
+
+    Attributes
+    ----------
+    regression : Regression
+    dual : Observed
+        ``P y``, one column a function.
+    intercept : float64 (C,)
+    scale : float64 (C,)
+        What the prior's variances are multiplied by.
+    """
+
+    regression: Regression
+    dual: Observed
+    intercept: Floats
+    scale: Floats
+
+    def column(self, columns: slice | NDArray[np.int64]) -> Posterior:
+        """Return the posterior of some of the functions."""
+        dual = Observed(
+            self.dual.even[:, columns],
+            self.dual.odd[:, columns],
+            self.dual.single[:, columns],
+        )
+        return Posterior(
+            self.regression, dual, self.intercept[columns], self.scale[columns]
+        )
+
+    def predict(self, masks: Masks) -> Floats:
+        """Return the smooth part of the mean at masks: ``(len(masks), C)``."""
+        out = np.empty((len(masks), len(self.intercept)))
+        step = max(1, _BLOCK // max(1, len(self.regression.masks)))
+        for start in range(0, len(masks), step):
+            rows = slice(start, start + step)
+            c = self.regression.covariances_with(masks[rows])
+            out[rows] = c.times(self.dual) + self.intercept
+        return out
+
+    def shapley(self) -> Floats:
+        """Return the Shapley values of E[f]: ``(n_features, C)``."""
+        return self.regression.shapley.times(self.dual)
+
+    def shapley_std(self) -> Floats:
+        """Return posterior standard deviations of them: ``(n_features, C)``."""
+        own = shapley_variances(self.regression.prior)
+        return self._std(self.regression.shapley, own, 0.0)
+
+    def predict_std(self, masks: Masks) -> Floats:
+        """Return those of f at masks that were not evaluated: ``(len(masks), C)``."""
+        regression = self.regression
+        own = sum(variances(regression.prior)) + regression.prior.white.sum()
+        out = np.empty((len(masks), len(self.intercept)))
+        step = max(1, _BLOCK // max(1, len(regression.masks)))
+        for start in range(0, len(masks), step):
+            rows = slice(start, start + step)
+            c = regression.covariances_with(masks[rows])
+            out[rows] = self._std(c, np.full(len(masks[rows]), own), 1.0)
+        return out
+
+    def _std(self, c: Observed, own: Floats, constant: float) -> Floats:
+        """``sqrt(scale (L L k - c' P c))``, the intercept's doubt included."""
+        precision, ones = self.regression.precision(), self.regression.ones
+        solved = precision.apply(c)
+        flat = precision.apply(ones)
+        variance = own - c.dot(solved)
+        variance += (constant - ones.times(solved)[0]) ** 2 / float(ones.dot(flat)[0])
+        return np.sqrt(np.maximum(variance, 0.0)[:, None] * self.scale)
+
+
+def condition(prior: Prior, sample: Sample) -> tuple[Posterior, Floats]:
+    """Return the posterior of a sample's functions, and left-out residuals.
+
+    Returns
+    -------
+    posterior : Posterior
+    left_out : float64 (m, C)
+        ``f - E[f | all other observations]`` at the sample's masks, the prior unchanged.
+    """
+    regression = Regression(prior, sample.masks, sample.pairs, sample.singles)
+    precision, ones = regression.precision(), regression.ones
+    y = regression.observed(sample.standard)
+    solved, flat = precision.apply(y), precision.apply(ones)
+    total = float(ones.dot(flat)[0])
+    centre = ones.times(solved)[0] / total
+    dual = solved.plus(flat, -centre)
+    n_observed = len(sample.masks)
+    scale = y.dot(dual) / max(n_observed - 1, 1)
+    left_out = _left_out(sample, dual, precision.diagonal(), flat, total)
+    spread = sample.spread
+    scaled = Observed(dual.even * spread, dual.odd * spread, dual.single * spread)
+    posterior = Posterior(
+        regression,
+        scaled,
+        sample.centre + spread * centre,
+        np.maximum(scale, 0.0) * spread**2,
+    )
+    return posterior, left_out * spread
+
+
+def _left_out(
+    sample: Sample, dual: Observed, diagonal: Observed, flat: Observed, total: float
+) -> Floats:
+    """``P y / diag P`` of each observation, at the masks ``(m, C)``."""
+    even = dual.even / (diagonal.even - flat.even**2 / total)
+    odd = dual.odd / (diagonal.odd - flat.odd**2 / total)
+    out = np.empty(sample.standard.shape)
+    out[sample.pairs[:, 0]] = even + odd
+    out[sample.pairs[:, 1]] = even - odd
+    out[sample.singles] = dual.single / (diagonal.single - flat.single**2 / total)
+    return out

@@ -1,0 +1,1 @@
+"""What a fit returns: surrogates, their errors, indices and files."""
