@@ -27,7 +27,7 @@ from harmonica_core.basis.kernel import (
     shapley_weights,
     variances,
 )
-from harmonica_core.engine.prior import JITTER, mirror
+from harmonica_core.engine.prior import mirror
 from harmonica_core.engine.sample import Sample, find_pairs
 
 # Precisions up to this many bytes are kept for error bars, larger ones made anew.
@@ -156,9 +156,11 @@ class Regression:
             one @ part for one, part in zip(inverses, between, strict=True)
         )
         own = sum(covariances(self.prior, self.others, self.others))
+        size = float(own[0, 0]) if len(own) else 0.0
         for part, product in zip(between, cross, strict=True):
             own = own - part.T @ product
-        return Precision(*inverses, cross, _inverse(own, white.sum()))  # type: ignore[arg-type]
+        schur = _inverse((own + own.T) / 2, white.sum(), size)
+        return Precision(*inverses, cross, schur)  # type: ignore[arg-type]
 
     def observed(self, standard: Floats) -> Observed:
         """Return values ``(m, C)`` of the masks as pairs and singles."""
@@ -193,15 +195,17 @@ class Regression:
         return Observed(even, odd, sum(covariances(self.prior, self.others, signs)))
 
 
-def _inverse(gram: Floats, white: float) -> Floats:
-    """Return ``(gram + white)^-1``; the gram is overwritten."""
-    diagonal = gram.reshape(-1)[:: len(gram) + 1]
-    jitter = JITTER * float(np.max(diagonal, initial=0.0))
+def _inverse(gram: Floats, white: float, size: float | None = None) -> Floats:
+    """Return ``(gram + white)^-1``.
+
+    What rounding makes singular gets a jitter relative to ``size``, the variance.
+    """
     if not len(gram):
-        return np.asarray(gram)
-    for factor in (1.0, 1e3, 1e6):
+        return gram
+    size = float(gram[0, 0]) if size is None else size
+    for jitter in (0.0, *10.0 ** np.arange(-12, 0, 2)):
         trial = np.array(gram)
-        trial.reshape(-1)[:: len(gram) + 1] += white + factor * jitter
+        trial.reshape(-1)[:: len(gram) + 1] += white + jitter * size
         lower, info = lapack.dpotrf(trial.T, lower=1, clean=0, overwrite_a=1)
         if not info:
             inverse, _ = lapack.dpotri(lower, lower=1, overwrite_c=1)

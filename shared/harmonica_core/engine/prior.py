@@ -13,14 +13,14 @@ features at the price of one matrix product.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import lapack
 from scipy.optimize import minimize
 
 from harmonica_core._types import Floats
-from harmonica_core.basis.kernel import EVEN, ODD, Prior, symmetric_sums
+from harmonica_core.basis.kernel import EVEN, ODD, Prior, symmetric_sums, variances
 from harmonica_core.engine.sample import Sample
 
 # Relative to the diagonal; keeps the matrices well-conditioned.
@@ -59,7 +59,7 @@ def learn_prior(sample: Sample, degree: int | None = None) -> Prior:
     shape = _Shape.of(sample.n_features, degree)
     live = np.flatnonzero((sample.standard != 0).any(axis=0))
     if not len(live):
-        return shape.prior(shape.start())
+        return shape.learnt(shape.start())
     chosen = live[np.unique(np.linspace(0, len(live) - 1, _FUNCTIONS).astype(int))]
     data = _Data.of(sample, chosen)
     theta = shape.start()
@@ -71,7 +71,7 @@ def learn_prior(sample: Sample, degree: int | None = None) -> Prior:
             theta = _minimise(shape, theta, data, _LAST_STEPS)
     else:
         theta = _minimise(shape, theta, data, _STEPS)
-    return shape.prior(theta)
+    return shape.learnt(theta)
 
 
 @dataclass(frozen=True)
@@ -163,6 +163,12 @@ class _Shape:
         """Return the prior of these logarithms."""
         relevance, rates, orders, products, white = self.split(np.exp(theta))
         return Prior(relevance, orders, rates, products, white)
+
+    def learnt(self, theta: Floats) -> Prior:
+        """Return the prior with the jitter as part of its white."""
+        prior = self.prior(theta)
+        white = prior.white + JITTER * np.array(variances(prior))
+        return replace(prior, white=white)
 
 
 def _minimise(shape: _Shape, theta: Floats, data: _Data, steps: int) -> Floats:

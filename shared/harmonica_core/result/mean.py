@@ -77,7 +77,12 @@ class Mean:
         """Return E[f]: known values where a mask was evaluated: (m, n_outputs)."""
         own = self._own(masks)
         out = self._smooth(own)
-        if self.posterior.regression.prior.degree is None:
+        regression = self.posterior.regression
+        if regression.prior.degree is None:
+            # White of a mask says something of its complement's, too.
+            opposite, rows = match_masks(~own, self.masks[regression.singles])
+            white = regression.prior.white
+            out[opposite] += (white[0] - white[1]) * self.posterior.dual.single[rows]
             known, rows = match_masks(own, self.masks)
             out[known] = self.values[rows]
         return out
