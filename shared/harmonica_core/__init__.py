@@ -14,11 +14,10 @@ Examples
 
 from harmonica_core import metrics, registry
 from harmonica_core.basis.kernel import Prior
-from harmonica_core.result.additive import from_attributions
-from harmonica_core.result.anchored import AnchoredSurrogate
 from harmonica_core.cache import ValueCache, input_key
-from harmonica_core.result.estimate import Estimate
-from harmonica_core.evaluate import Evaluated
+from harmonica_core.design.draw import Design, draw_design
+from harmonica_core.engine.choose import fit_functions, learn_prior
+from harmonica_core.evaluate import Evaluated, evaluate
 from harmonica_core.family import (
     harmonica,
     harmonica_anchor,
@@ -26,13 +25,15 @@ from harmonica_core.family import (
     harmonica_local,
     low_degree,
 )
-from harmonica_core.design.draw import Design, draw_design
-from harmonica_core.engine.choose import fit_functions
 from harmonica_core.fit import Calls, fit_surrogate, fit_surrogates, fit_with
-from harmonica_core.result import indices
 from harmonica_core.resilience import BatchSize
-from harmonica_core.settings import Settings, auto_budget
+from harmonica_core.result import indices
+from harmonica_core.result.additive import from_attributions
+from harmonica_core.result.anchored import AnchoredSurrogate
+from harmonica_core.result.estimate import Estimate
+from harmonica_core.result.relabel import lift
 from harmonica_core.result.surrogate import Surrogate
+from harmonica_core.settings import Settings, auto_budget
 
 __all__ = [
     "AnchoredSurrogate",
@@ -47,6 +48,7 @@ __all__ = [
     "ValueCache",
     "auto_budget",
     "draw_design",
+    "evaluate",
     "fit_functions",
     "fit_surrogate",
     "fit_surrogates",
@@ -58,6 +60,8 @@ __all__ = [
     "harmonica_local",
     "indices",
     "input_key",
+    "learn_prior",
+    "lift",
     "low_degree",
     "metrics",
     "registry",

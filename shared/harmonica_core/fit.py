@@ -380,7 +380,9 @@ def _fair_order(masks: Masks) -> np.ndarray:
     n = masks.shape[1]
     if rows_of_all(masks) is None:
         return np.arange(len(masks))
-    halves = np.random.default_rng(0).permutation(1 << (n - 1)) if n else np.zeros(1, int)
+    halves = (
+        np.random.default_rng(0).permutation(1 << (n - 1)) if n else np.zeros(1, int)
+    )
     ends = halves != 0
     halves = np.concatenate([[0], halves[ends]])
     return np.stack([len(masks) - 1 - halves, halves], axis=1).reshape(-1)

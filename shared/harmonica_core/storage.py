@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from harmonica_core._types import Floats
-from harmonica_core.result.estimate import Estimate
 from harmonica_core.evaluate import Evaluated
+from harmonica_core.result.estimate import Estimate
 
 FORMAT = "harmonica"
 VERSION = 1

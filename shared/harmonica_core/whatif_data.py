@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import numpy as np
 
 from harmonica_core import picture
-from harmonica_core.result import smallest_change as search
 from harmonica_core._types import Floats, Masks, Values
 from harmonica_core.checks import check_names
-from harmonica_core.result.estimate import Estimate
 from harmonica_core.evaluate import Evaluated
+from harmonica_core.result import smallest_change as search
+from harmonica_core.result.estimate import Estimate
 
 if TYPE_CHECKING:
     from harmonica_core.result.surrogate import Surrogate

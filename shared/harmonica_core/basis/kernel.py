@@ -165,7 +165,9 @@ def shapley_covariances(prior: Prior, signs: Floats) -> Floats:
         factors = 1 - (1 - _NODES)[:, None] * lost, 1 - _NODES[:, None] * lost
         logs = kept @ np.log(factors[0]).T + (1 - kept) @ np.log(factors[1]).T
         weights = np.exp(logs) * _WEIGHTS
-        inside = np.where(signs > 0, weights @ (1 / factors[0]), weights @ (1 / factors[1]))
+        inside = np.where(
+            signs > 0, weights @ (1 / factors[0]), weights @ (1 / factors[1])
+        )
         out += odd * lost * signs * inside
     return out
 
@@ -178,7 +180,9 @@ def _sums_without(values: Floats, degree: int) -> Floats:
     powers = [(values**i).sum(axis=1) for i in range(1, degree + 1)]
     whole = [np.ones(len(values))]
     for k in range(1, degree + 1):
-        terms = ((-1) ** (i - 1) * whole[k - i] * powers[i - 1] for i in range(1, k + 1))
+        terms = (
+            (-1) ** (i - 1) * whole[k - i] * powers[i - 1] for i in range(1, k + 1)
+        )
         whole.append(sum(terms) / k)
     out = np.ones(values.shape)
     for k in range(1, degree + 1):

@@ -80,7 +80,9 @@ def mask_numbers(masks: Masks) -> np.ndarray:
     return masks.astype(np.int64) @ (np.int64(1) << np.arange(masks.shape[1]))
 
 
-def match_masks(masks: Masks, known: Masks) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def match_masks(
+    masks: Masks, known: Masks
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return rows of ``masks`` that are among ``known``, and their rows there.
 
     Examples
@@ -101,7 +103,9 @@ def _keys(masks: Masks) -> NDArray[Any]:
     if masks.shape[1] <= 62:
         return mask_numbers(masks)
     packed = np.packbits(masks, axis=1)
-    return packed.view(f"S{packed.shape[1]}" if False else np.dtype((np.void, packed.shape[1]))).ravel()
+    return packed.view(
+        f"S{packed.shape[1]}" if False else np.dtype((np.void, packed.shape[1]))
+    ).ravel()
 
 
 def paired_masks(n_features: int, n_masks: int, rng: np.random.Generator) -> Masks:

@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 
 from harmonica_core import basis
-from harmonica_core.design import masks as draw
 from harmonica_core._types import Floats, Masks, Table, Values
-from harmonica_core.result.anchored import AnchoredSurrogate, common_terms, nearest_anchor
-from harmonica_core.result.ends import rows_of_ends, through_ends
-from harmonica_core.result.held_out_error import CAUTION, stated_error
-from harmonica_core.result.estimate import Estimate
+from harmonica_core.design import masks as draw
+from harmonica_core.design.draw import Design
+from harmonica_core.engine.bayes import fit_bayes
 from harmonica_core.engine.explicit import (
     FEWEST_MASKS,
     Fit,
@@ -21,14 +19,23 @@ from harmonica_core.engine.explicit import (
     fit_values,
 )
 from harmonica_core.evaluate import Evaluated, check_values
-from harmonica_core.design.draw import Design
-from harmonica_core.engine.bayes import fit_bayes
+from harmonica_core.result.anchored import (
+    AnchoredSurrogate,
+    common_terms,
+    nearest_anchor,
+)
+from harmonica_core.result.ends import rows_of_ends, through_ends
+from harmonica_core.result.estimate import Estimate
+from harmonica_core.result.held_out_error import CAUTION, stated_error
+from harmonica_core.result.surrogate import Surrogate
 from harmonica_core.result.surrogates_of import posterior_surrogates
 from harmonica_core.scaling import scale_of
 from harmonica_core.settings import Settings
-from harmonica_core.result.surrogate import Surrogate
 
-def fit_anchored(design: Design, values: Values, settings: Settings) -> AnchoredSurrogate:
+
+def fit_anchored(
+    design: Design, values: Values, settings: Settings
+) -> AnchoredSurrogate:
     """Fit one polynomial per anchor to the masks nearest to it.
 
     With the LASSO engine and a given ``alpha``, the published LASSO of each anchor's
@@ -49,7 +56,9 @@ def fit_anchored(design: Design, values: Values, settings: Settings) -> Anchored
     readable = ReadableSet.of(settings.terms, n, settings.published_degree)
 
     def fit(masks: Masks, columns: Floats) -> _Candidate:
-        return _Candidate.of(fit_values(masks, columns, readable, strength, None), masks)
+        return _Candidate.of(
+            fit_values(masks, columns, readable, strength, None), masks
+        )
 
     small = any(len(rows) < FEWEST_MASKS for rows in sample.cells)
     compares = strength is None and len(sample.cells) > 1
@@ -239,9 +248,7 @@ def assemble(
     return replace(found, error=_error(found, sample, held_out))
 
 
-def _error(
-    found: AnchoredSurrogate, sample: Sample, held_out: Floats
-) -> Estimate:
+def _error(found: AnchoredSurrogate, sample: Sample, held_out: Floats) -> Estimate:
     """``I_2`` over uniform masks, from those that were drawn that way."""
     uniform = slice(sample.n_uniform)
     masks, columns, unit = sample.masks[uniform], sample.scaled[uniform], sample.unit

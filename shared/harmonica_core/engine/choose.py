@@ -15,6 +15,8 @@ from harmonica_core.engine.bayes import fit_bayes
 from harmonica_core.engine.constrained_fit import fit_constrained
 from harmonica_core.engine.explicit import ReadableSet, fit_values
 from harmonica_core.engine.low_degree import fit_low_degree
+from harmonica_core.engine.prior import learn_prior as learn_from
+from harmonica_core.engine.sample import Sample
 from harmonica_core.evaluate import check_values
 from harmonica_core.result.surrogate import Surrogate
 from harmonica_core.result.surrogates_of import posterior_surrogates, surrogates_of
@@ -58,6 +60,37 @@ def fit_functions(
         return _fit_one_polynomial(masks, values, settings, prior)
 
 
+def learn_prior(design: Design, values: Any, settings: Settings) -> Prior | None:
+    """Return the prior that `fit_functions` would learn; None where it needs none.
+
+    Learnt once from a sample of rows and passed on as ``prior``, it makes the result
+    of every further row depend on that row alone.
+
+    Parameters
+    ----------
+    design, values, settings
+        As in `fit_functions`.
+
+    Examples
+    --------
+    >>> from harmonica_core import draw_design
+    >>> settings = Settings()
+    >>> design = draw_design(settings, n_features=12, budget=200)
+    >>> rows = np.stack([design.masks @ np.arange(12) ** 2, design.masks[:, 3]], axis=1)
+    >>> prior = learn_prior(design, rows**2, settings)
+    >>> prior.n_features
+    12
+    """
+    masks = check_masks(design.masks, design.n_features)
+    values = _check_functions(values, masks)
+    plain = settings.method in ("harmonica", "local") and settings.solver == "bayes"
+    if not plain or rows_of_all(masks) is not None:
+        return None
+    degree = None if settings.degree is None else min(settings.degree, masks.shape[1])
+    with one_thread():
+        return learn_from(Sample.of(masks, values.reshape(len(values), -1)), degree)
+
+
 def _fit_one_polynomial(
     masks: Masks, values: Values, settings: Settings, prior: Prior | None
 ) -> list[Surrogate]:
@@ -70,7 +103,9 @@ def _fit_one_polynomial(
         fit = fit_bayes(masks, flat, degree, prior)
         return posterior_surrogates(fit, masks, values, radius, settings.degree)
     grows = settings.solver == "bayes" and settings.degree is None
-    readable = ReadableSet.of(settings.terms, n, n if grows else settings.published_degree)
+    readable = ReadableSet.of(
+        settings.terms, n, n if grows else settings.published_degree
+    )
     found = fit_values(masks, flat, readable, settings.strength, radius)
     return surrogates_of(
         found,

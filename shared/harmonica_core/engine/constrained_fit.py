@@ -8,15 +8,15 @@ from __future__ import annotations
 import numpy as np
 
 from harmonica_core import basis
+from harmonica_core._types import Floats, Table, Values
 from harmonica_core.design import masks as draw
-from harmonica_core._types import Floats, Masks, Table, Values
-from harmonica_core.result.anchored import AnchoredSurrogate
+from harmonica_core.design.draw import Design
 from harmonica_core.engine.anchored_fit import Piece, Sample, assemble, fit_anchored
 from harmonica_core.engine.constrained import fit_cells
-from harmonica_core.design.draw import Design
 from harmonica_core.engine.explicit import FEWEST_MASKS, ReadableSet
 from harmonica_core.engine.lasso.held_out import N_FOLDS
 from harmonica_core.engine.lasso.solve import fit_sparse
+from harmonica_core.result.anchored import AnchoredSurrogate
 from harmonica_core.settings import Settings, check_consistency
 
 _AUTO_CONSISTENCY = 0.2

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harmonica_core import basis
-from harmonica_core.basis import transform
 from harmonica_core._types import Floats, Masks, Table
-from harmonica_core.result.held_out_error import CAUTION, stated_error
-from harmonica_core.result.estimate import Estimate
-from harmonica_core.engine.lasso.solve import MEMORY, fit_sparse
+from harmonica_core.basis import transform
 from harmonica_core.design.masks import ball_size, in_ball, rows_of_all
+from harmonica_core.engine.lasso.solve import MEMORY, fit_sparse
+from harmonica_core.result.estimate import Estimate
+from harmonica_core.result.held_out_error import CAUTION, stated_error
 from harmonica_core.scaling import fit_scaled
 
 # Fewer masks than these support nothing but their mean: each fold of a

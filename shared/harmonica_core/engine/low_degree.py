@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from harmonica_core import basis
-from harmonica_core.design import masks as draw
 from harmonica_core._types import Floats, Masks, Table, Values
-from harmonica_core.result.held_out_error import stated_error
-from harmonica_core.result.estimate import Estimate
+from harmonica_core.design import masks as draw
 from harmonica_core.engine.explicit import Fit, ReadableSet, fit_exact
-from harmonica_core.scaling import fit_scaled
-from harmonica_core.settings import check_degree
+from harmonica_core.result.estimate import Estimate
+from harmonica_core.result.held_out_error import stated_error
 from harmonica_core.result.surrogate import Surrogate
 from harmonica_core.result.surrogates_of import surrogate_of
+from harmonica_core.scaling import fit_scaled
+from harmonica_core.settings import check_degree
 
 
 def fit_low_degree(

@@ -18,7 +18,6 @@ from scipy.linalg import LinAlgError, lapack
 
 from harmonica_core._types import Floats, Masks
 from harmonica_core.basis.kernel import (
-    EVEN,
     ODD,
     Prior,
     covariances,
@@ -152,9 +151,7 @@ class Regression:
             )
         ]
         between = covariances(self.prior, self.halves, self.others)
-        cross = tuple(
-            one @ part for one, part in zip(inverses, between, strict=True)
-        )
+        cross = tuple(one @ part for one, part in zip(inverses, between, strict=True))
         own = sum(covariances(self.prior, self.others, self.others))
         size = float(own[0, 0]) if len(own) else 0.0
         for part, product in zip(between, cross, strict=True):

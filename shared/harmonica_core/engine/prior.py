@@ -133,7 +133,9 @@ class _Shape:
     def start(self) -> Floats:
         """Return all features alike, mostly small terms."""
         rates = np.log(_FACTORS[: self.n_products]) - np.log(self.n)
-        orders = [_ORDERS[min(k, 2)] * 0.3 ** max(k - 2, 0) for k in range(self.n_orders)]
+        orders = [
+            _ORDERS[min(k, 2)] * 0.3 ** max(k - 2, 0) for k in range(self.n_orders)
+        ]
         return np.concatenate(
             [
                 np.zeros(self.n),

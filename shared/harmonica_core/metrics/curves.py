@@ -15,10 +15,10 @@ import numpy as np
 
 from harmonica_core._types import Floats, Masks, Values
 from harmonica_core.checks import check_feature_count
-from harmonica_core.result.estimate import Estimate
 from harmonica_core.evaluate import as_columns
 from harmonica_core.metrics.inputs import Function, values_on
 from harmonica_core.metrics.paths import best_masks
+from harmonica_core.result.estimate import Estimate
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ import numpy as np
 
 from harmonica_core._types import Floats
 from harmonica_core.checks import check_feature_count
-from harmonica_core.result.estimate import Estimate
 from harmonica_core.metrics.evaluations import (
     EvaluationSet,
     Sampling,
@@ -16,6 +15,7 @@ from harmonica_core.metrics.evaluations import (
 )
 from harmonica_core.metrics.inputs import Function, values_on
 from harmonica_core.metrics.moments import estimate
+from harmonica_core.result.estimate import Estimate
 from harmonica_core.scaling import unit_of
 
 

@@ -8,8 +8,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from harmonica_core._types import Masks, Values
-from harmonica_core.evaluate import check_values, evaluate
 from harmonica_core.design.masks import all_masks, mask_numbers
+from harmonica_core.evaluate import check_values, evaluate
 
 # A value function, a surrogate or any callable on masks; or all 2**n values, in the
 # order of `masks.all_masks`.

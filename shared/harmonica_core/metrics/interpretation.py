@@ -12,7 +12,6 @@ from typing import Unpack
 import numpy as np
 
 from harmonica_core._types import Floats
-from harmonica_core.result.estimate import Estimate
 from harmonica_core.metrics.evaluations import (
     EvaluationSet,
     Sampling,
@@ -20,6 +19,7 @@ from harmonica_core.metrics.evaluations import (
 )
 from harmonica_core.metrics.inputs import Function, Norm, check_norm, check_threshold
 from harmonica_core.metrics.moments import estimate, is_exact, nonnegative
+from harmonica_core.result.estimate import Estimate
 from harmonica_core.scaling import unit_of
 
 

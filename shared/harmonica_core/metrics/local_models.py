@@ -17,8 +17,6 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 
 from harmonica_core._types import Floats, Masks
-from harmonica_core.result.anchored import AnchoredSurrogate, common_terms
-from harmonica_core.result.estimate import Estimate
 from harmonica_core.metrics.evaluations import (
     EvaluationSet,
     Sampling,
@@ -26,8 +24,10 @@ from harmonica_core.metrics.evaluations import (
 )
 from harmonica_core.metrics.inputs import Function
 from harmonica_core.metrics.moments import estimate, nonnegative
-from harmonica_core.scaling import unit_of
+from harmonica_core.result.anchored import AnchoredSurrogate, common_terms
+from harmonica_core.result.estimate import Estimate
 from harmonica_core.result.surrogate import Surrogate
+from harmonica_core.scaling import unit_of
 
 # Masks -> number of the model that explains each, (m,).
 Regions = Callable[[Masks], Any]

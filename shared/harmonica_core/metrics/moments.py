@@ -13,8 +13,8 @@ from typing import TypeAlias
 import numpy as np
 
 from harmonica_core._types import Floats
-from harmonica_core.result.estimate import Estimate
 from harmonica_core.metrics.evaluations import EvaluationSet, Part
+from harmonica_core.result.estimate import Estimate
 
 # (k, ..., n_outputs) means -> (..., n_outputs)
 Smooth: TypeAlias = Callable[[Floats], Floats]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from harmonica_core.design import masks as draw
 from harmonica_core._types import Floats, Masks
+from harmonica_core.design import masks as draw
 from harmonica_core.evaluate import as_columns
 from harmonica_core.metrics.inputs import Function, values_on
 

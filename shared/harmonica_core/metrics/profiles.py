@@ -10,7 +10,6 @@ import numpy as np
 
 from harmonica_core._types import Floats
 from harmonica_core.checks import check_feature_count
-from harmonica_core.result.estimate import Estimate
 from harmonica_core.metrics.evaluations import (
     EvaluationSet,
     Sampling,
@@ -21,6 +20,7 @@ from harmonica_core.metrics.interpretation import (
     difference_of_residuals,
     norm_of_residuals,
 )
+from harmonica_core.result.estimate import Estimate
 
 # The radii of the published tables; those beyond the number of features are left out.
 PUBLISHED_RADII: tuple[int | None, ...] = (1, 2, 4, 8, 16, 32, None)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from harmonica_core.design import masks as draw
 from harmonica_core._types import Masks
+from harmonica_core.design import masks as draw
 
 # A sampled shell needs two masks for its spread.
 _FEWEST_DRAWS = 2

@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 
 from harmonica_core._types import Floats
-from harmonica_core.result.anchored import common_terms
 from harmonica_core.basis import term_numbers
+from harmonica_core.basis.transform import spectrum_of_values
 from harmonica_core.checks import check_feature_count
-from harmonica_core.result.estimate import Estimate
-from harmonica_core.evaluate import as_columns
 from harmonica_core.design.masks import all_masks
+from harmonica_core.evaluate import as_columns
 from harmonica_core.metrics.inputs import (
     Norm,
     check_norm,
@@ -26,8 +25,9 @@ from harmonica_core.metrics.inputs import (
     is_known,
     values_on,
 )
+from harmonica_core.result.anchored import common_terms
+from harmonica_core.result.estimate import Estimate
 from harmonica_core.result.surrogate import Surrogate
-from harmonica_core.basis.transform import spectrum_of_values
 
 # Features up to which a function without a spectrum is enumerated to find it.
 _MAX_ENUMERATED = 20

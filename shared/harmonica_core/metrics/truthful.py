@@ -24,8 +24,8 @@ import numpy as np
 from harmonica_core import basis
 from harmonica_core._types import Floats, Table
 from harmonica_core.basis import term_numbers
+from harmonica_core.basis.transform import spectrum_of_values
 from harmonica_core.checks import check_count
-from harmonica_core.result.estimate import Estimate
 from harmonica_core.design.masks import mask_numbers
 from harmonica_core.metrics.evaluations import (
     EvaluationSet,
@@ -36,8 +36,8 @@ from harmonica_core.metrics.evaluations import (
 from harmonica_core.metrics.inputs import Function
 from harmonica_core.metrics.kernels import DegreeKernel, Kernel, TermKernel
 from harmonica_core.metrics.moments import from_units, is_exact
+from harmonica_core.result.estimate import Estimate
 from harmonica_core.scaling import unit_of
-from harmonica_core.basis.transform import spectrum_of_values
 
 # The spread of the products of pairs is estimated from this many pairs (or from all),
 # and from this many pairs per mask if that is more.

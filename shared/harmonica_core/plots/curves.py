@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from harmonica_core._types import Floats
-from harmonica_core.result.estimate import Estimate
 from harmonica_core.plots import style
+from harmonica_core.result.estimate import Estimate
 
 Number = float | Estimate
 

@@ -18,12 +18,12 @@ import numpy as np
 
 from harmonica_core import basis, storage
 from harmonica_core._types import Floats, Masks, Table, Values
-from harmonica_core.result.estimate import Estimate
-from harmonica_core.evaluate import Evaluated
-from harmonica_core.result.indices import Interactions
 from harmonica_core.design.masks import check_masks
-from harmonica_core.scaling import unit_of
+from harmonica_core.evaluate import Evaluated
+from harmonica_core.result.estimate import Estimate
+from harmonica_core.result.indices import Interactions
 from harmonica_core.result.surrogate import Surrogate
+from harmonica_core.scaling import unit_of
 from harmonica_core.whatif import Askable
 
 

@@ -114,7 +114,9 @@ class Mean:
         own = self.posterior.shapley_std() * self.calibration
         return self._scattered(own, n_features)
 
-    def polynomial(self, n_features: int, error: Estimate | None) -> tuple[Table, Floats]:
+    def polynomial(
+        self, n_features: int, error: Estimate | None
+    ) -> tuple[Table, Floats]:
         """Return terms and coefficients: all of them, or all that matter."""
         n = self.masks.shape[1]
         if n <= _COMPLETE:

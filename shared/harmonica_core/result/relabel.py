@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harmonica_core._types import Masks
-from harmonica_core.result.anchored import AnchoredSurrogate
 from harmonica_core.basis import trim
 from harmonica_core.evaluate import Evaluated
+from harmonica_core.result.anchored import AnchoredSurrogate
 from harmonica_core.result.surrogate import Surrogate
 
 

@@ -20,9 +20,7 @@ _FULL_BIN = 16
 _OPTIMISM = 0.1
 
 
-def stated_error(
-    masks: Masks, left_out: Floats, radius: int | None = None
-) -> Estimate:
+def stated_error(masks: Masks, left_out: Floats, radius: int | None = None) -> Estimate:
     """Return ``I_2`` and its standard error, one for each column of residuals.
 
     Parameters

@@ -10,18 +10,19 @@ from typing import Any
 import numpy as np
 
 from harmonica_core import basis, storage
-from harmonica_core.result import indices
 from harmonica_core._types import Floats, Table, Term, Values
+from harmonica_core.basis.kernel import Prior
 from harmonica_core.checks import (
     check_count,
     check_names,
     is_whole,
 )
-from harmonica_core.result.estimate import Estimate
+from harmonica_core.design.masks import check_masks
 from harmonica_core.evaluate import Evaluated
+from harmonica_core.result import indices
+from harmonica_core.result.estimate import Estimate
 from harmonica_core.result.indices import Interactions
 from harmonica_core.result.mean import Mean
-from harmonica_core.design.masks import check_masks
 from harmonica_core.whatif import Askable
 
 
@@ -91,7 +92,9 @@ class Surrogate(Askable):
         self.n_evaluations = check_count(n_evaluations, "n_evaluations")
         self.error, self.alpha, self.radius = error, alpha, radius
         self.stopped, self.evaluated, self.mean = stopped, evaluated, mean
-        self._largest = None if max_degree is None else check_count(max_degree, "max_degree")
+        self._largest = (
+            None if max_degree is None else check_count(max_degree, "max_degree")
+        )
         if mean is None:
             self._polynomial = _check_polynomial(table, coef, self.n_features)
         self.feature_names = check_names(
@@ -147,6 +150,11 @@ class Surrogate(Askable):
         if self.mean is not None:
             return self.mean.n_outputs
         return 1 if self.coef.ndim == 1 else self.coef.shape[1]
+
+    @property
+    def prior(self) -> Prior | None:
+        """The learnt prior, for ``fit_surrogate(prior=)``; None without one."""
+        return None if self.mean is None else self.mean.posterior.regression.prior
 
     @property
     def degree(self) -> int:

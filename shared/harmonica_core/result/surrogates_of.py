@@ -7,17 +7,17 @@ from dataclasses import replace
 import numpy as np
 
 from harmonica_core import basis
-from harmonica_core.design import masks as draw
 from harmonica_core._types import Floats, Masks, Values
-from harmonica_core.result.ends import rows_of_ends, through_ends
-from harmonica_core.result.estimate import Estimate
+from harmonica_core.design import masks as draw
+from harmonica_core.engine.bayes import BayesFit
 from harmonica_core.engine.explicit import Fit, held_out_error
 from harmonica_core.evaluate import Evaluated
-from harmonica_core.scaling import unit_of
-from harmonica_core.engine.bayes import BayesFit
+from harmonica_core.result.ends import rows_of_ends, through_ends
+from harmonica_core.result.estimate import Estimate
 from harmonica_core.result.mean import Mean
 from harmonica_core.result.stated_error import stated_error
 from harmonica_core.result.surrogate import Surrogate
+from harmonica_core.scaling import unit_of
 
 
 def surrogate_of(

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from harmonica_core.engine.lasso import gram as kernels
 from harmonica_core._types import Floats
+from harmonica_core.engine.lasso import gram as kernels
 from harmonica_core.engine.lasso.correlations import Index, ParityDesign, Signs
 
 # Terms that may enter the working set in one round, beside as many as are active.

@@ -15,12 +15,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from harmonica_core.engine.lasso import alpha as choice
 from harmonica_core import basis
 from harmonica_core._types import Floats, Masks, Table
+from harmonica_core.design.masks import are_paired_alike
+from harmonica_core.engine.lasso import alpha as choice
 from harmonica_core.engine.lasso.correlations import Index, ParityDesign
 from harmonica_core.engine.lasso.held_out import N_FOLDS, Part
-from harmonica_core.design.masks import are_paired_alike
 from harmonica_core.engine.lasso.regression import Regression, Rows
 
 MEMORY = 1 << 30
