@@ -226,3 +226,18 @@ def test_a_page_that_was_not_written_has_no_path(surrogate):
 def test_misfits_are_explained(surrogate, options, message):
     with pytest.raises(ValueError, match=message):
         surrogate.what_if(**options)
+
+
+def test_a_page_is_replaced_whole_or_not_at_all(surrogate, tmp_path, monkeypatch):
+    path = tmp_path / "page.html"
+    surrogate.what_if(path, title="old")
+    before = path.read_bytes()
+
+    def full(handle):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="no space"):
+        surrogate.what_if(path, title="new")
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]

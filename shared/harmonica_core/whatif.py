@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from harmonica_core import search, whatif_data
+from harmonica_core.files import replacing
 from harmonica_core.search import Change
 from harmonica_core.whatif_data import AnySurrogate
 
@@ -43,7 +44,8 @@ class WhatIfPage:
 
     def save(self, path: str | os.PathLike[str]) -> WhatIfPage:
         """Write the page to ``path`` and return a copy that knows where it is."""
-        Path(path).write_bytes(self.html.encode("utf-8", "replace"))
+        with replacing(path) as file:
+            file.write(self.html.encode("utf-8", "replace"))
         return WhatIfPage(self.html, Path(path))
 
     def __fspath__(self) -> str:
