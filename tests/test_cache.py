@@ -323,3 +323,16 @@ def test_input_key_tells_inputs_apart():
     assert input_key(a) == input_key(np.stack([a, a], 1)[:, 0])
     with pytest.raises(TypeError, match="object"):
         input_key(np.array([None]))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_values_that_are_not_finite_go_neither_in_nor_out(path, monkeypatch, bad):
+    values = np.array([0.0, bad, 1.0, 2.0])
+    with ValueCache(path) as cache:
+        with pytest.raises(ValueError, match="a cache needs finite numbers"):
+            cache.store("m", all_masks(2), values)
+        with monkeypatch.context() as patch:  # what another program may have written
+            patch.setattr(np, "isfinite", lambda values: np.ones(len(values), bool))
+            cache.store("m", all_masks(2), values)
+        with pytest.raises(ValueError, match="damaged .a value is NaN or infinite"):
+            cache.look_up("m", all_masks(2))
