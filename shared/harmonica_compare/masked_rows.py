@@ -16,6 +16,7 @@ from harmonica_compare.modules import find_function, look_in
 from harmonica_compare.tasks import TaskError
 from harmonica_core import draw_masks, fit_surrogates
 from harmonica_core._types import Floats, Masks
+from harmonica_core.checks import check_unmasked
 from harmonica_core.evaluate import evaluate
 from harmonica_core.parallel import row_chunks
 from harmonica_core.resilience import BatchSize
@@ -204,7 +205,9 @@ def _first_outputs(spec: str, inputs: Floats) -> Floats:
     """Outputs of as many of the first rows as fit into memory."""
 
     def call(n_rows: int) -> tuple[int, Floats]:
-        return n_rows, np.asarray(load_model(spec)(inputs[:n_rows]))
+        outputs = load_model(spec)(inputs[:n_rows])
+        check_unmasked(outputs, "its outputs")
+        return n_rows, np.asarray(outputs)
 
     try:
         n_rows, outputs = rows_that_fit(spec).run(call, len(inputs))

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from harmonica_core._types import Masks, Values
 from harmonica_core.cache_file import CacheFile
+from harmonica_core.checks import check_unmasked
 
 CacheKey: TypeAlias = str | tuple[str, str]
 
@@ -39,7 +40,9 @@ def input_key(*arrays: Any) -> str:
     True
     """
     digest = hashlib.sha256()
-    for array in map(np.asarray, arrays):
+    for given in arrays:
+        check_unmasked(given, "input_key's arrays")
+        array = np.asarray(given)
         if array.dtype.hasobject:
             raise TypeError(
                 f"input_key got dtype {array.dtype}; needed plain numbers or "
