@@ -11,11 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 
-from harmonica_core import Surrogate, ValueCache, fit_surrogate, input_key
+from harmonica_core import ValueCache, fit_surrogate, input_key
 from harmonica_core.masks import all_masks, uniform_draws
-
-sys.path.insert(0, str(Path(__file__).parent / "programs"))
-import killed
 
 PROGRAMS = Path(__file__).parent / "programs"
 
@@ -285,28 +282,6 @@ def test_processes_that_start_together_share_one_file(path):
     assert "coef" in printed.pop()
     with ValueCache(path) as cache:
         assert len(cache) == 512
-
-
-def test_twenty_kills_repeat_nothing_and_change_no_bit(tmp_path):
-    n_kills = 20
-    program = [sys.executable, PROGRAMS / "killed.py", tmp_path, str(n_kills), "1"]
-    done = subprocess.run(program, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["killed"] * n_kills
-
-    lines = (tmp_path / "calls").read_text().splitlines()
-    batches = [line.split() for line in lines]
-    last_of_run = {run: k for k, (run, *_) in enumerate(batches)}
-    in_flight = {last_of_run[run] for run in last_of_run if run != f"{n_kills}:"}
-    paid = set()
-    for k, (_, *numbers) in enumerate(batches):
-        assert not paid & set(numbers)
-        if k not in in_flight:
-            paid.update(numbers)
-    assert len(in_flight) >= 12  # the kills did hit runs at work
-
-    expected = fit_surrogate(killed.values, killed.N_FEATURES, 1, killed.BUDGET, 0.01)
-    same_bits(Surrogate.load(tmp_path / "surrogate.npz"), expected)
 
 
 def test_input_key_tells_inputs_apart():

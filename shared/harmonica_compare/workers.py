@@ -36,7 +36,8 @@ def start_workers(jobs: int) -> None:
         with _quiet_trackers():
             parallel = joblib.Parallel(n_jobs=jobs, return_as="generator", batch_size=1)
             n_workers = joblib.effective_n_jobs(jobs)
-            started = parallel(joblib.delayed(int)() for _ in range(n_workers))
+            first = joblib.delayed(_settle)(os.getpid())
+            started = parallel(first for _ in range(n_workers))
     finally:
         signal.signal(signal.SIGINT, before)
     list(started)
@@ -51,6 +52,14 @@ def end_with(parent: int) -> None:
     """
     if os.getppid() == parent:
         Thread(target=_wait_for_the_end, args=(parent,), daemon=True).start()
+
+
+def _settle(parent: int) -> None:
+    """First task of a worker; long enough for the others to get one, too."""
+    if os.getppid() != parent:  # killed while we were starting
+        os._exit(1)
+    end_with(parent)
+    time.sleep(0.1)
 
 
 def _wait_for_the_end(parent: int) -> None:
