@@ -18,9 +18,10 @@ from explain_runs import FEATURES, explain
 
 from harmonica_core import Surrogate, fit_surrogate
 
-PROGRAMS = Path(__file__).parent / "programs"
-sys.path.insert(0, str(PROGRAMS))
+sys.path.insert(0, str(Path(__file__).parent / "programs"))
 import killed
+
+PROGRAMS = Path(__file__).parent / "programs"
 
 N_KILLS = int(os.environ.get("HARMONICA_KILLS", "4"))
 

@@ -167,12 +167,13 @@ class Job:
         task = asdict(self.task)
         del task["folder"]  # the same rows from anywhere
         task["background"] = input_key(task["background"])
-        known = np.isfinite(self.probe)
+        probe = self.probe.astype(object)
+        probe[~np.isfinite(self.probe)] = None  # JSON has no NaN
         return {
             "data": self.source.path.name,
             "rows": content_hash(self.source.path),
             "code": content_hash(*source_files(self.task.model)),
-            "answers": np.where(known, self.probe, None).tolist(),
+            "answers": probe.tolist(),
             "features": self.source.features,
             "chunk": self.chunk,
             "format": self.suffix,

@@ -52,9 +52,10 @@ def check_unmasked(array: Any, what: str) -> None:
     --------
     >>> check_unmasked(np.ma.array([1.0, 2.0], mask=[False, False]), "values")
     """
-    if np.ma.is_masked(array):
+    hidden = int(np.sum(np.ma.getmaskarray(array))) if np.ma.isMA(array) else 0
+    if hidden:
         raise ValueError(
-            f"{what}: got a masked array with {np.ma.count_masked(array)} masked "
+            f"{what}: got a masked array with {hidden} masked "
             "entries; needed plain numbers: fill them (`array.filled(...)`) or leave "
             "those rows out"
         )

@@ -25,6 +25,7 @@ import numpy as np
 from harmonica_core import search, whatif_data
 from harmonica_core.files import replacing
 from harmonica_core.search import Change
+from harmonica_core.text import visible
 from harmonica_core.whatif_data import AnySurrogate
 
 
@@ -80,7 +81,7 @@ def render(data: dict[str, Any], title: str) -> str:
     )
     parts = {
         "policy": policy,
-        "title": html.escape(title),
+        "title": html.escape(visible(title)),
         "style": style,
         "script": script,
         "data": inert_json(data),
@@ -136,15 +137,17 @@ class Askable:
         segments: Any = None,
         title: str = "What if?",
         threshold: float | None = None,
-        output: int = 0,
+        output: int | str = 0,
         start: Any = None,
         max_evaluated: int = 20_000,
+        removed: str | None = None,
     ) -> WhatIfPage:
         """Build a page on which features are switched off and on and g answers.
 
         It shows g with its stated error, the model's own value where that was
         evaluated, the additive (Shapley) sum beside it, the terms behind the answer,
-        and the smallest change that crosses a threshold. One HTML file, no network.
+        and the smallest change that crosses a threshold. Red raises the output, blue
+        lowers it. One HTML file, no network.
 
         Parameters
         ----------
@@ -153,7 +156,8 @@ class Askable:
         feature_names : iterable of str, optional
             Instead of the surrogate's own.
         feature_values : iterable, optional
-            The input's values, shown beside the names.
+            The input's values, shown beside the names; None, NaN and masked ones as
+            "missing".
         tokens : iterable, optional
             Show a sentence: one string per feature, or pairs ``(text, feature)`` with
             None for text that is no feature.
@@ -163,12 +167,15 @@ class Askable:
         title : str
         threshold : float, optional
             Set in advance for the smallest change; it can be edited on the page.
-        output : int
-            Which output, if there are several.
+        output : int or str
+            Which output, if there are several; by number or name.
         start : bool (n_features,), optional
             Mask to begin with; everything kept by default.
         max_evaluated : int
             Most evaluated masks to carry, those with the fewest removed first.
+        removed : str, optional
+            What removing means, told to the reader: "replaced by the average of 100
+            other customers".
 
         Returns
         -------
@@ -193,6 +200,7 @@ class Askable:
             output=output,
             start=search.as_start(start, self.n_features),
             max_evaluated=max_evaluated,
+            removed=removed,
         )
         page = WhatIfPage(render(data, str(title)))
         return page if path is None else page.save(path)
@@ -202,7 +210,7 @@ class Askable:
         threshold: float,
         *,
         start: Any = None,
-        output: int = 0,
+        output: int | str = 0,
         max_tries: int = search.MAX_TRIES,
     ) -> Change:
         """Find the fewest features to flip so that g crosses ``threshold``.
@@ -215,7 +223,7 @@ class Askable:
         threshold : float
         start : bool (n_features,), optional
             Mask to start from; everything kept by default.
-        output : int
+        output : int or str
         max_tries : int
             Largest number of changes to try exhaustively.
 
