@@ -160,13 +160,12 @@ def test_a_disk_that_is_full_at_the_start_blocks_nothing(
     assert len(read(folder / "out")) == 53
 
 
-KILLS_ITSELF = """
+KILLS_ITSELF = f"""
 import signal
 
 def mortal(x):
-    if os.path.exists("deadly") and os.path.exists("out/part-000000000009.parquet"):
+    if os.path.exists("deadly") and np.isclose(x[:, 0], {ROWS[30, 0]}).any():
         os.kill(os.getpid(), signal.SIGKILL)
-    time.sleep(0.03)
     return f(x)
 """
 
@@ -183,7 +182,7 @@ def test_a_worker_that_is_killed_ends_in_one_line(folder):
     assert "a process died" in found.stderr and "--resume" in found.stderr
     (folder / "deadly").unlink()
     before = files(folder)
-    assert 4 < len(before) < 19
+    assert 1 <= len(before) < 19
     assert explain("--chunk", "3", "--resume", model="mortal") == 0
     assert before.items() <= files(folder).items()
     assert explain("--chunk", "3", out="whole", model="mortal") == 0

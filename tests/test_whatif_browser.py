@@ -232,7 +232,7 @@ def test_the_stated_error_is_told_also_when_it_is_zero(visit):
     rounding = replace(exact, error=Estimate(3.37e-16, 1e-17, 4))
     assert by_id(visit(rounding), "band").text == "no error found"
     rough = replace(exact, error=Estimate(0.01234, 0.001, 4))
-    assert by_id(visit(rough), "band").text == "± 0.0123 typically"
+    assert by_id(visit(rough), "band").text == "± 0.012 typically"
     assert by_id(visit(plain()), "band").text == "error not known"
 
 

@@ -51,9 +51,9 @@ function told(value, by) {
 
 const number = (value) => told(value, fixed);
 const signed = (value) => (number(value).startsWith("\u2212") ? "" : "+") + number(value);
-/** Three digits that matter; what rounding leaves of zero is zero. */
-const short = (value) => told(
-  Math.abs(value) <= data.tolerance ? 0 : Number(value.toPrecision(3)), free,
+/** Few digits that matter; what rounding leaves of zero is zero. */
+const short = (value, few = 3) => told(
+  Math.abs(value) <= data.tolerance ? 0 : Number(value.toPrecision(few)), free,
 );
 const direction = (value) => (value > 0 ? "rise" : "fall");
 

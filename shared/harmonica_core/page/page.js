@@ -71,7 +71,7 @@ function drawAnswer() {
 function typicalError() {
   if (data.error === null) return "error not known";
   if (data.error <= data.tolerance) return data.exact ? "exact" : "no error found";
-  return `\u00b1 ${short(data.error)} typically`;
+  return `\u00b1 ${short(data.error, 2)} typically`;
 }
 
 function comparedWith(truth) {
