@@ -23,7 +23,7 @@ import killed
 
 PROGRAMS = Path(__file__).parent / "programs"
 
-N_KILLS = int(os.environ.get("HARMONICA_KILLS", "4"))
+N_KILLS = int(os.environ.get("HARMONICA_KILLS", "3"))
 
 pytestmark = pytest.mark.slow
 
@@ -38,8 +38,8 @@ def run(program, *args):
 
 @pytest.mark.parametrize("kind", ["save", "what_if"])
 def test_files_are_whole(tmp_path, kind):
-    states = run("killed_writes.py", kind, tmp_path, 5 * N_KILLS, 1)
-    assert len(states) == 5 * N_KILLS
+    states = run("killed_writes.py", kind, tmp_path, 10 * N_KILLS, 1)
+    assert len(states) == 10 * N_KILLS
     assert "half" in states  # some kills did hit a write
 
 

@@ -74,5 +74,6 @@ def _beside(own: Path, file: Path) -> bool:
 
 
 def _file(module: Any) -> Path | None:
-    name = getattr(module, "__file__", None)
+    # Not getattr: some packages import what is asked for.
+    name = getattr(module, "__dict__", {}).get("__file__")
     return Path(name) if isinstance(name, str) and Path(name).is_file() else None
