@@ -46,8 +46,8 @@ def edit_background(folder):
     [
         (edit_model, [], "the model's file has changed, the model answers otherwise"),
         (edit_comment, [], "(the model's file has changed)"),
-        (reorder, [], "the data has changed"),
-        (None, ["--background", "background.csv"], "the background has changed"),
+        (reorder, [], "the data has changed, the background has changed)"),
+        (None, ["--background", "background.csv"], "(the background has changed)"),
         (None, ["--degree", "1", "--seed", "7"], "--degree was 3, is 1, --seed was 0"),
         (None, ["--budget", "12"], "--budget was 16, is 12"),
     ],
