@@ -36,8 +36,9 @@ def test_stopping_while_the_task_loads(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     args = ["--task", "custom", "--model", "stops_early:loading"]
     assert compare(*args, out=tmp_path / "out") == 130
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "stopped" in line
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[-1] == "harmonica compare: stopped"
+    assert not any("Traceback" in line for line in lines)
     assert not (tmp_path / "out").exists()
 
 
@@ -46,7 +47,7 @@ def test_stopping_before_the_first_cell_leaves_a_report(tmp_path, monkeypatch, c
     monkeypatch.chdir(tmp_path)
     out = tmp_path / "out"
     args = ["--task", "custom", "--model", "stops_late:measuring"]
-    assert compare(*args, "--methods", "harmonica-2,lime", out=out) == 130
+    assert compare(*args, "--methods", "published-2,lime", out=out) == 130
     results = check_file(out / "results.json")
     assert results.cells == () and not results.complete
     assert "stopped before its end" in (out / "report.html").read_text()
@@ -76,10 +77,10 @@ def test_failures_are_told_in_one_line(games, tmp_path, registered, capsys):
 def test_what_is_named_twice_runs_once(games, tmp_path):
     out = tmp_path / "out"
     args = ["--task", "games", "--data", games, "--cases", 1, "--budget", "20,20"]
-    assert compare(*args, "--methods", "harmonica-2,harmonica-2", out=out) == 0
+    assert compare(*args, "--methods", "published-2,published-2", out=out) == 0
     results = check_file(out / "results.json")
     assert len(results.cells) == 1
-    assert results.settings["methods"] == ["harmonica-2"]
+    assert results.settings["methods"] == ["published-2"]
 
 
 def test_a_single_case_is_saved_cell_by_cell(games, tmp_path, registered):
@@ -91,7 +92,7 @@ def test_a_single_case_is_saved_cell_by_cell(games, tmp_path, registered):
         return lambda masks: np.zeros(len(masks))
 
     args = ["--task", "games", "--data", games, "--cases", 1, "--budget", 20]
-    assert compare(*args, "--methods", "harmonica-2,peek", out=out, jobs=2) == 0
+    assert compare(*args, "--methods", "published-2,peek", out=out, jobs=2) == 0
     cells = check_file(out / "results.json").cells
     assert [cell.status for cell in cells] == ["ok", "ok"]
 
@@ -113,7 +114,7 @@ def test_registered_methods_and_metrics(games, tmp_path, registered, jobs):
     registered.metrics.register("L2@inf")(lambda f, g, n_features: -1.0)
     out = tmp_path / "out"
     args = ["--task", "games", "--data", games, "--budget", 20, "--radii", "inf"]
-    assert compare(*args, "--methods", "zero,harmonica-2", out=out, jobs=jobs) == 0
+    assert compare(*args, "--methods", "zero,published-2", out=out, jobs=jobs) == 0
     cells = check_file(out / "results.json").cells
     assert [(cell.status, cell.message) for cell in cells] == [("ok", "")] * 4
     with np.load(games / "toy5.npz") as file:
@@ -211,7 +212,7 @@ RUN = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from harmonica_compare.cli import main
-sys.exit(main(["compare", "--methods", "harmonica-2,harmonica-3", *sys.argv[1:]]))
+sys.exit(main(["compare", "--methods", "published-2,published-3", *sys.argv[1:]]))
 """
 
 
@@ -270,16 +271,22 @@ def test_a_plugin_takes_part_in_every_process(games, tmp_path):
 def test_resume_runs_only_what_is_missing(games, tmp_path):
     out = tmp_path / "out"
     args = ["--task", "games", "--data", games, "--budget", 20, "--radii", "1,inf"]
-    assert compare(*args, "--methods", "harmonica-2", out=out) == 0
+    assert compare(*args, "--methods", "published-2", out=out) == 0
     first = Results.load(out / "results.json").cells
     marked = [Cell(**{**vars(cell), "seconds": 123.0}) for cell in first]
     Results(
         Results.load(out / "results.json").settings, {"numpy": "0"}, tuple(marked)
     ).save(out / "results.json")
-    assert compare(*args, "--methods", "harmonica-2,lime", "--resume", out=out) == 0
+    assert compare(*args, "--methods", "published-2,lime", "--resume", out=out) == 0
     cells = Results.load(out / "results.json").cells
-    assert [c.seconds for c in cells if c.method == "harmonica-2"] == [123.0, 123.0]
+    assert [c.seconds for c in cells if c.method == "published-2"] == [123.0, 123.0]
     assert sum(c.method == "lime" for c in cells) == 2
+
+
+def judged(cell):
+    """What does not depend on the machine's mood."""
+    measured = ("first_seconds", "peak_mb")
+    return {k: v for k, v in cell.numbers.items() if k not in measured}
 
 
 def test_resume_after_a_kill_gives_the_same_numbers(games, tmp_path):
@@ -288,7 +295,7 @@ def test_resume_after_a_kill_gives_the_same_numbers(games, tmp_path):
         "--radii",
         "1,inf",
         "--methods",
-        "harmonica-2,harmonica-3,lime,shap-kernel",
+        "published-2,published-3,lime,shap-kernel",
     ]
     out = tmp_path / "killed"
     command = [sys.executable, "-m", "harmonica_compare", "compare", *args]
@@ -307,8 +314,8 @@ def test_resume_after_a_kill_gives_the_same_numbers(games, tmp_path):
     assert compare(*args, "--resume", out=out) == 0
     assert compare(*args, out=tmp_path / "whole") == 0
     whole = Results.load(tmp_path / "whole" / "results.json").cells
-    resumed = {c.key: c.numbers for c in Results.load(path).cells}
-    assert resumed == {c.key: c.numbers for c in whole}
+    resumed = {c.key: judged(c) for c in Results.load(path).cells}
+    assert resumed == {c.key: judged(c) for c in whole}
 
 
 def test_results_of_others_are_not_overwritten(tmp_path, games, capsys):
@@ -322,7 +329,7 @@ def test_results_of_others_are_not_overwritten(tmp_path, games, capsys):
 
 def test_only_a_run_of_the_same_settings_is_replaced(tmp_path, games, capsys):
     out = tmp_path / "out"
-    args = ["--task", "games", "--data", games, "--methods", "harmonica-2", "--budget"]
+    args = ["--task", "games", "--data", games, "--methods", "published-2", "--budget"]
     assert compare(*args, 20, out=out) == 0
     before = (out / "results.json").read_text()
     assert compare(*args, 24, out=out) == 2

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable
 from threading import current_thread, main_thread
+from typing import Any
 
 import joblib
 from joblib.parallel import get_active_backend
@@ -15,8 +17,11 @@ def check_jobs(jobs: int) -> None:
         raise ValueError("--jobs 0: needed 1 or more processes, or -1 for every core")
 
 
-def start_workers(jobs: int) -> None:
+def start_workers(jobs: int, first: Callable[[], Any] = int) -> None:
     """Start joblib's processes deaf to Ctrl-C: the parent alone answers it.
+
+    Each of them runs ``first()`` before anything else. What it imports counts as the
+    process's own memory; joblib restarts a process that grows much beyond that.
 
     Ctrl-C reaches every process of the terminal, also one that still imports. What a
     process ignores its children ignore too, so they are started while this one does.
@@ -29,7 +34,7 @@ def start_workers(jobs: int) -> None:
     try:
         parallel = joblib.Parallel(n_jobs=jobs, return_as="generator", batch_size=1)
         n_workers = joblib.effective_n_jobs(jobs)
-        started = parallel(joblib.delayed(int)() for _ in range(n_workers))
+        started = parallel(joblib.delayed(first)() for _ in range(n_workers))
     finally:
         signal.signal(signal.SIGINT, before)
     list(started)
