@@ -9,9 +9,8 @@ import numpy as np
 
 from harmonica_compare.explained import Explained
 from harmonica_compare.truth import Truth, relative_error
-from harmonica_core import metrics
+from harmonica_core import AnchoredSurrogate, metrics
 from harmonica_core._types import Floats, Masks, ValueFunction
-from harmonica_core.anchored import AnchoredSurrogate
 from harmonica_core.metrics import EvaluationSet
 
 Pair = list[float]

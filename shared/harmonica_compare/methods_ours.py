@@ -9,47 +9,48 @@ from harmonica_compare.case import Case, Counted
 from harmonica_compare.method import Method
 from harmonica_core import family, fit_surrogate
 
-# The published strength, on uniform masks.
+# The published strength, on uniform masks only.
 _PUBLISHED: dict[str, Any] = {"alpha": 0.01}
 _UNIFORM: dict[str, Any] = {**_PUBLISHED, "near": 0.0}
 
 
+def _given(case: Case, f: Counted, seed: int) -> dict[str, Any]:
+    """What every fit is given."""
+    settings = {"budget": f.budget, "seed": seed}
+    return {"value_function": f, "n_features": case.n_features, **settings}
+
+
 def harmonica(case: Case, f: Counted, seed: int) -> Any:
     """Fit with the defaults of the plug-ins: the only thing set is the budget."""
-    return fit_surrogate(f, case.n_features, budget=f.budget, seed=seed, ends=True)
+    return fit_surrogate(**_given(case, f, seed), ends=True)
 
 
 def published(case: Case, f: Counted, seed: int, degree: int) -> Any:
     """Algorithm 1: the LASSO on all terms up to a degree from uniform masks."""
-    return family.harmonica(f, case.n_features, degree, f.budget, seed=seed, **_UNIFORM)
+    return family.harmonica(**_given(case, f, seed), degree=degree, **_UNIFORM)
 
 
 def local(case: Case, f: Counted, seed: int) -> Any:
     """Algorithm 2, on the ball of radius 4."""
-    radius = min(4, case.n_features)
-    return family.harmonica_local(
-        f, case.n_features, budget=f.budget, seed=seed, radius=radius, **_PUBLISHED
-    )
+    settings = {"radius": min(4, case.n_features), **_PUBLISHED}
+    return family.harmonica_local(**_given(case, f, seed), **settings)
 
 
 def anchored(case: Case, f: Counted, seed: int, anchors: int) -> Any:
     """Algorithm 3: one polynomial an anchor."""
-    settings: dict[str, Any] = {"anchors": anchors, "terms": None, **_PUBLISHED}
-    return family.harmonica_anchor(
-        f, case.n_features, budget=f.budget, seed=seed, **settings
-    )
+    settings = {"anchors": anchors, "terms": None, **_PUBLISHED}
+    return family.harmonica_anchor(**_given(case, f, seed), **settings)
 
 
 def constrained(case: Case, f: Counted, seed: int) -> Any:
-    """Algorithm 4: five anchors, pulled together."""
-    return family.harmonica_anchor_constrained(
-        f, case.n_features, 2, f.budget, seed=seed, anchors=5, consistency=1.0
-    )
+    """Algorithm 4: five anchors of degree 2, pulled together."""
+    settings = {"degree": 2, "anchors": 5, "consistency": 1.0}
+    return family.harmonica_anchor_constrained(**_given(case, f, seed), **settings)
 
 
 def low_degree(case: Case, f: Counted, seed: int) -> Any:
     """Algorithm 5: empirical Fourier coefficients up to degree 3."""
-    return family.low_degree(f, case.n_features, budget=f.budget, seed=seed)
+    return family.low_degree(**_given(case, f, seed))
 
 
 _LASSO = "LASSO 0.01, uniform masks, degree"

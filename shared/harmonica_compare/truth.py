@@ -12,9 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from harmonica_compare.case import Case
-from harmonica_compare.explained import exact_indices
+from harmonica_compare.explained import all_masks, exact_indices
 from harmonica_core._types import Floats, Masks, ValueFunction
-from harmonica_core.masks import all_masks
 
 
 @dataclass(frozen=True)
