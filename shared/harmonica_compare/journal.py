@@ -50,7 +50,7 @@ def watched(
 
     ``on_look`` is called at every look, whether there are new cells or not.
     """
-    with TemporaryDirectory(prefix="harmonica") as folder:
+    with TemporaryDirectory(prefix="harmonica", ignore_cleanup_errors=True) as folder:
         journal, over = Journal(folder), Event()
         done: dict[str, int] = {}
 

@@ -212,7 +212,7 @@ def _run_cell(plan: Plan, ready: Ready, key: Key) -> Cell:
     first = first_call(method)
     cell = partial(Cell, *key)
     try:
-        found, cost = measured(lambda: method.run(case, counted, seed), model)
+        found, cost = measured(lambda: _with_values(method, case, counted, seed), model)
         said = explained(found, case.n_features)
         others = plan.other_metrics
         numbers = judge(said, ready.truth, ready.known, ready.radii, model, others)
@@ -228,6 +228,14 @@ def _run_cell(plan: Plan, ready: Ready, key: Key) -> Cell:
     return cell(
         status="ok", n_calls=counted.n_calls, seconds=cost.seconds, numbers=numbers
     )
+
+
+def _with_values(method: Method, case: Case, counted: Counted, seed: int) -> Any:
+    """Run a method to its Shapley values, also where they are computed when asked."""
+    found = method.run(case, counted, seed)
+    if hasattr(found, "shapley_values"):
+        found.shapley_values()
+    return found
 
 
 def describe(plan: Plan, cases: Sequence[Case]) -> list[dict[str, Any]]:

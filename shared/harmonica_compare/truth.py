@@ -69,18 +69,22 @@ def sampled_shapley(
 ) -> tuple[Floats, Floats]:
     """Return unbiased Shapley values ``(n,)`` and their standard errors.
 
-    ``phi(f) = phi(q) + phi(f - q)``: q is a least-squares polynomial of degree 2 on
-    masks drawn as Shapley values weigh them, so its phi is known; the rest is averaged
-    over permutations, each with its reverse.
+    ``phi(f) = phi(q) + phi(f - q)``: q is a least-squares polynomial of degree 2 (1
+    where there are too many pairs) on masks drawn as Shapley values weigh them, so its
+    phi is known; the rest is averaged over permutations, each with its reverse.
     """
     rng = np.random.default_rng(seed)
     n_fit = budget // 3
     masks = _shapley_weighted(n_features, n_fit, rng)
-    fitted = np.linalg.lstsq(_quadratic(masks), model(masks), rcond=None)
+    columns = _quadratic if n_features**2 < n_fit else _linear
+    fitted = np.linalg.lstsq(columns(masks), model(masks), rcond=None)
     coef = np.asarray(fitted[0], dtype=np.float64)
     n_pairs = max(2, (budget - n_fit) // (2 * (n_features + 1)))
     steps = np.stack(
-        [_both_ways(model, coef, rng.permutation(n_features)) for _ in range(n_pairs)]
+        [
+            _both_ways(lambda m: model(m) - columns(m) @ coef, order)
+            for order in (rng.permutation(n_features) for _ in range(n_pairs))
+        ]
     )
     shapley = 2 * coef[1 : 1 + n_features] + steps.mean(axis=0)
     return shapley, steps.std(axis=0, ddof=1) / np.sqrt(n_pairs)
@@ -91,20 +95,25 @@ def _shapley_weighted(n: int, n_masks: int, rng: np.random.Generator) -> Masks:
     return np.asarray(rng.random((n_masks, n)) < rng.random((n_masks, 1)))
 
 
+def _linear(masks: Masks) -> Floats:
+    """Columns 1, x_i of masks as -1 and +1."""
+    return np.hstack([np.ones((len(masks), 1)), np.where(masks, 1.0, -1.0)])
+
+
 def _quadratic(masks: Masks) -> Floats:
     """Columns 1, x_i, x_i x_j of masks as -1 and +1."""
     x = np.where(masks, 1.0, -1.0)
     first, second = np.triu_indices(masks.shape[1], 1)
-    return np.hstack([np.ones((len(x), 1)), x, x[:, first] * x[:, second]])
+    return np.hstack([_linear(masks), x[:, first] * x[:, second]])
 
 
-def _both_ways(model: ValueFunction, coef: Floats, order: np.ndarray) -> Floats:
-    """Steps of f - q along a permutation and its reverse, averaged, by feature."""
+def _both_ways(rest: ValueFunction, order: np.ndarray) -> Floats:
+    """Steps of a function along a permutation and its reverse, averaged, by feature."""
     n = len(order)
     kept = np.tri(n + 1, n, -1, dtype=bool)  # row k: the first k of the order
     total = np.zeros(n)
     for path in (order, order[::-1]):
         masks = np.zeros((n + 1, n), dtype=bool)
         masks[:, path] = kept
-        total[path] += np.diff(model(masks) - _quadratic(masks) @ coef) / 2
+        total[path] += np.diff(rest(masks)) / 2
     return total
