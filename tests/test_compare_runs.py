@@ -336,3 +336,14 @@ def test_only_a_run_of_the_same_settings_is_replaced(tmp_path, games, capsys):
     assert "other settings (budgets)" in capsys.readouterr().err
     assert (out / "results.json").read_text() == before
     assert compare(*args, 20, out=out) == 0
+
+
+def test_without_jinja_the_numbers_are_written(games, tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    monkeypatch.delitem(sys.modules, "harmonica_compare.report", raising=False)
+    out = tmp_path / "out"
+    args = ["--task", "games", "--data", games, "--budget", 20, "--cases", 1]
+    assert compare(*args, "--methods", "published-2", out=out) == 2
+    assert 'pip install "harmonica-xai[compare]"' in capsys.readouterr().err
+    assert check_file(out / "results.json").complete
+    assert (out / "tables.csv").exists() and not (out / "report.html").exists()

@@ -321,9 +321,14 @@ def _finish(results: Results, out: Path | None) -> None:
     print(answer.terminal(results))
     if out is None:
         return
-    from harmonica_compare import report
-
     results.save(out / "results.json")
     answer.write_csv(results, out / "tables.csv")
+    try:
+        from harmonica_compare import report
+    except ImportError as error:
+        raise TaskError(
+            f"{out}/results.json and tables.csv are written, but report.html needs "
+            f'{error.name}: pip install "harmonica-xai[compare]"'
+        ) from error
     (out / "report.html").write_text(report.build(results), encoding="utf-8")
     print(f"written: {out}/results.json, tables.csv, report.html")

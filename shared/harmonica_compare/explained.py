@@ -81,17 +81,13 @@ def explained(found: Any, n_features: int) -> Explained:
         return _of_function(found, n_features)
     shapley, shapley_std = _with_std(found.shapley_values)
     pairs, pairs_std = _pairs(found, n_features)
-    predict: Any = getattr(found, "predict", None)
-    states = predict is not None and _takes_std(predict)
     return Explained(
         answer=found,
         shapley=np.asarray(shapley, dtype=np.float64),
         pairs=pairs,
         shapley_std=shapley_std,
         pairs_std=pairs_std,
-        answer_std=(lambda masks: predict(masks, return_std=True)[1])
-        if states
-        else None,
+        answer_std=_answer_std(found, n_features),
         stated=_stated(found),
         source=found,
     )
@@ -112,11 +108,26 @@ def _takes_std(method: Callable[..., Any]) -> bool:
 
 
 def _with_std(method: Callable[..., Any], *args: Any) -> tuple[Any, Any]:
-    """Return values and standard deviations; None for those that are not stated."""
-    if _takes_std(method):
-        values, std = method(*args, return_std=True)
-        return values, std
-    return method(*args), None
+    """Return values and standard deviations; None for those that are not stated.
+
+    Zeros only are no statement: scores read as a polynomial have them, too.
+    """
+    if not _takes_std(method):
+        return method(*args), None
+    values, std = method(*args, return_std=True)
+    listed = list(std.values()) if hasattr(std, "values") else std
+    return values, std if np.any(np.asarray(listed, dtype=float) > 0) else None
+
+
+def _answer_std(surrogate: Any, n_features: int) -> Callable[[Masks], Floats] | None:
+    """Return the function that states errors of answers; None where none does."""
+    predict = getattr(surrogate, "predict", None)
+    if predict is None or not _takes_std(predict):
+        return None
+    tried = np.random.default_rng(0).random((32, n_features)) < 0.5
+    if not np.any(predict(tried, return_std=True)[1] > 0):
+        return None
+    return lambda masks: np.asarray(predict(masks, return_std=True)[1])
 
 
 def _pairs(surrogate: Any, n_features: int) -> tuple[Floats | None, Floats | None]:
