@@ -15,6 +15,7 @@ import pytest
 from compare_results import check_file, compare
 from joblib.externals.loky import get_reusable_executor
 
+import harmonica_compare
 from harmonica_compare.cli import main
 from harmonica_compare.results import Cell, Results
 from harmonica_compare.workers import start_workers
@@ -211,6 +212,7 @@ def test_ctrl_c_while_the_workers_start_prints_no_traceback(games, tmp_path):
 RUN = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
+import harmonica_compare
 from harmonica_compare.cli import main
 sys.exit(main(["compare", "--methods", "published-2,published-3", *sys.argv[1:]]))
 """
@@ -341,6 +343,7 @@ def test_only_a_run_of_the_same_settings_is_replaced(tmp_path, games, capsys):
 def test_without_jinja_the_numbers_are_written(games, tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "jinja2", None)
     monkeypatch.delitem(sys.modules, "harmonica_compare.report", raising=False)
+    monkeypatch.delattr(harmonica_compare, "report", raising=False)
     out = tmp_path / "out"
     args = ["--task", "games", "--data", games, "--budget", 20, "--cases", 1]
     assert compare(*args, "--methods", "published-2", out=out) == 2

@@ -178,9 +178,11 @@ def _line(
     y = [_shown(line[k].mean) for k in x]
     width = 2.6 if method == OURS else 1.8 if leads else 0.8
     style = {"lw": width, "ms": 4 if leads else 2, "zorder": 3 if leads else 1}
-    (drawn,) = ax.plot(x, y, "o-", color=colour, **style)
+    ax.plot(x, y, "o-", color=colour, **style)
     errors = ", ".join(percent(line[k].mean) for k in x)
-    drawn.set_gid(f"tip:{label_of(method)}: {errors}")
+    # A thin line is hard to point at; this one is wide, and seen when pointed at.
+    (wide,) = ax.plot(x, y, color=_INK, lw=8, alpha=0.0, zorder=5)
+    wide.set_gid(f"tip:{label_of(method)}: {errors}")
     if leads:
         low = [_shown(line[k].low) for k in x]
         high = [_shown(line[k].high) for k in x]

@@ -10,6 +10,7 @@ from functools import lru_cache
 from importlib import resources
 from typing import Any
 
+import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
@@ -101,7 +102,7 @@ def _context(results: Results) -> dict[str, Any]:
         "measures": measures,
         "ranks": [(label_of(m), kind_of(m), r) for m, r in answer.rank_rows(results)],
         "calls": _calls(results, measures),
-        "targets": [answer.percent(target) for target in _TARGETS],
+        "targets": [f"{100 * target:g}%" for target in _TARGETS],
         "sections": list(_sections(results, budget)),
         "published": _published(results, budget),
         "about": about,
@@ -136,7 +137,10 @@ def _methods(results: Results) -> list[tuple[str, str, str]]:
 def _calls(
     results: Results, measures: list[summary.Measure]
 ) -> list[tuple[str, list[tuple[str, str, list[str]]]]]:
-    """By measure: label, kind and the calls that each target takes, fewest first."""
+    """By measure: label, kind and the calls that each target takes, fewest first.
+
+    Methods that reach none of the targets are left out.
+    """
     found = []
     if len(results.settings["budgets"]) < 2:
         return []
@@ -146,11 +150,14 @@ def _calls(
             if kind_of(method) == "inside":
                 continue
             calls = [summary.calls_for(line, target) for target in _TARGETS]
+            if not np.isfinite([number for _, number in calls]).any():
+                continue
             last = line[max(line)].mean
             key = (*(n for _, n in reversed(calls)), last)
             rows.append((key, label_of(method), kind_of(method), [t for t, _ in calls]))
-        best = sorted(rows)[:8]
-        found.append((measure.title, [(label, kind, t) for _, label, kind, t in best]))
+        best = [(label, kind, texts) for _, label, kind, texts in sorted(rows)[:8]]
+        if best:
+            found.append((measure.title, best))
     return found
 
 
