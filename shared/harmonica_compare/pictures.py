@@ -91,7 +91,7 @@ def dots(results: Results, measure: Measure, palette: Palette) -> Markup | None:
         _percent_axis(ax.xaxis, [i.mean for i in lines.values()])
         ax.set_title(f"{measure.title}: error at {budget} calls")
 
-    return _svg(draw, (5.2, 0.9 + 0.2 * len(order)), f"dots {measure.name}")
+    return _svg(draw, (3.5, 0.9 + 0.2 * len(order)), f"dots {measure.name}")
 
 
 def _dot(ax: Any, y: int, method: str, here: Interval, colour: str) -> None:
@@ -168,7 +168,7 @@ def _lines(
         _direct_labels(ax, {m: shown[m] for m in leaders}, palette)
         ax.set_title(title)
 
-    return _svg(draw, (4.6, 3.1), salt)
+    return _svg(draw, (3.6, 2.7), salt)
 
 
 def _line(
