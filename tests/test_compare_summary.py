@@ -65,17 +65,24 @@ def test_where_ours_is_not_first_is_said():
 
 
 def test_ranks_of_complete_methods():
-    found = summary.ranks(summary.scores(results(TABLE), "shapley", 1000))
+    found = summary.ranks([summary.scores(results(TABLE), "shapley", 1000)])
     assert {m: rank.mean for m, rank in found.items()} == {
         "harmonica": 1,
         "kernelshap": 2,
         "lime": 3,
     }
     tied = {"harmonica": {"a": 0.0, "b": 1.0}, "lime": {"a": 0.0, "b": 2.0}}
-    assert {m: r.mean for m, r in summary.ranks(tied).items()} == {
+    assert {m: r.mean for m, r in summary.ranks([tied]).items()} == {
         "harmonica": 1.25,
         "lime": 1.75,
     }
+
+
+def test_budgets_are_no_cases_of_their_own():
+    few = {"harmonica": {"a": 1.0, "b": 1.0}, "lime": {"a": 2.0, "b": 2.0}}
+    many = {"harmonica": {"a": 2.0, "b": 1.0}, "lime": {"a": 1.0, "b": 2.0}}
+    found = summary.ranks([few, many])["harmonica"]
+    assert (found.mean, found.low, found.high, found.n_cases) == (1.25, 1.0, 1.5, 2)
 
 
 def test_intervals_are_over_cases():

@@ -233,13 +233,8 @@ def _rank_text(rank: Interval | None) -> str:
 
 
 def _all_ranks(results: Results, measure: Measure) -> dict[str, Interval]:
-    """Ranks with every budget's cases as cases of their own."""
-    together: dict[str, dict[str, float]] = {}
-    for budget in results.settings["budgets"]:
-        for method, by_case in summary.scores(results, measure.name, budget).items():
-            line = together.setdefault(method, {})
-            line.update({f"{case} @ {budget}": v for case, v in by_case.items()})
-    return summary.ranks(together)
+    budgets = results.settings["budgets"]
+    return summary.ranks([summary.scores(results, measure.name, b) for b in budgets])
 
 
 def terminal(results: Results) -> str:

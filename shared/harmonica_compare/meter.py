@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import time
 from collections.abc import Callable
@@ -69,8 +70,10 @@ def measured(run: Callable[[], Any], model: Remembered) -> tuple[Any, Cost]:
 def _reset_peak() -> bool:
     """Let the kernel count this process's peak from now; False where it can not."""
     try:
+        # Pages that earlier calls have freed would be used again, and not counted.
+        ctypes.CDLL(None).malloc_trim(0)
         _RESET.write_text("5")
-    except OSError:
+    except (OSError, AttributeError, TypeError):  # not Linux, or not glibc
         return False
     return True
 

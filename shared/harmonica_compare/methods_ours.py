@@ -32,19 +32,19 @@ def published(case: Case, f: Counted, seed: int, degree: int) -> Any:
 
 def local(case: Case, f: Counted, seed: int) -> Any:
     """Algorithm 2, on the ball of radius 4."""
-    settings = {"radius": min(4, case.n_features), **_PUBLISHED}
+    settings: dict[str, Any] = {"radius": min(4, case.n_features), **_PUBLISHED}
     return family.harmonica_local(**_given(case, f, seed), **settings)
 
 
 def anchored(case: Case, f: Counted, seed: int, anchors: int) -> Any:
     """Algorithm 3: one polynomial an anchor."""
-    settings = {"anchors": anchors, "terms": None, **_PUBLISHED}
+    settings: dict[str, Any] = {"anchors": anchors, "terms": None, **_PUBLISHED}
     return family.harmonica_anchor(**_given(case, f, seed), **settings)
 
 
 def constrained(case: Case, f: Counted, seed: int) -> Any:
     """Algorithm 4: five anchors of degree 2, pulled together."""
-    settings = {"degree": 2, "anchors": 5, "consistency": 1.0}
+    settings: dict[str, Any] = {"degree": 2, "anchors": 5, "consistency": 1.0}
     return family.harmonica_anchor_constrained(**_given(case, f, seed), **settings)
 
 

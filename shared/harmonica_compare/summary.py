@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -92,8 +93,24 @@ def complete(found: Scores) -> Scores:
     return {m: by_case for m, by_case in found.items() if len(by_case) == most}
 
 
-def ranks(found: Scores) -> dict[str, Interval]:
-    """Return each complete method's mean rank over cases; 1 is the smallest number."""
+def ranks(tables: Sequence[Scores]) -> dict[str, Interval]:
+    """Return mean ranks over cases of the methods that are complete in all tables.
+
+    A case's ranks are averaged over the tables (the budgets) first: they are no cases
+    of their own. 1 is the smallest number.
+    """
+    placed = [_case_ranks(found) for found in tables if found]
+    methods = [m for m in (placed[0] if placed else {}) if all(m in p for p in placed)]
+    return {
+        m: interval(
+            {c: float(np.mean([p[m][c] for p in placed])) for c in placed[0][m]}
+        )
+        for m in methods
+    }
+
+
+def _case_ranks(found: Scores) -> Scores:
+    """Return each complete method's rank in every case."""
     from scipy.stats import rankdata
 
     whole = {m: s for m, s in complete(found).items() if kind_of(m) != "inside"}
@@ -103,7 +120,7 @@ def ranks(found: Scores) -> dict[str, Interval]:
     table = np.array([[by_case[c] for c in cases] for by_case in whole.values()])
     placed = rankdata(table, axis=0)
     return {
-        method: interval(dict(zip(cases, row.tolist(), strict=True)))
+        method: dict(zip(cases, row.tolist(), strict=True))
         for method, row in zip(whole, placed, strict=True)
     }
 
