@@ -12,9 +12,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from harmonica_core._types import Floats
-from harmonica_core.result.estimate import Estimate
 from harmonica_core.evaluate import Evaluated, check_values
 from harmonica_core.files import replacing
+from harmonica_core.result.estimate import Estimate
 
 FORMAT = "harmonica"
 VERSION = 1

@@ -15,7 +15,7 @@ from harmonica_core.engine.sample import Sample
 
 # Residuals of standardised values below this are rounding: f is that polynomial.
 _ROUNDING = 1e-9
-# Terms of a polynomial that is tried by least squares: as many cost a tenth of a second.
+# Terms of a polynomial that is tried by least squares: so many cost 0.1 seconds.
 _MOST_TERMS = 1500
 
 
@@ -39,7 +39,11 @@ class BayesFit:
 
 
 def fit_bayes(
-    masks: Masks, values: Floats, degree: int | None, prior: Prior | None = None
+    masks: Masks,
+    values: Floats,
+    degree: int | None,
+    prior: Prior | None = None,
+    ends: bool = True,
 ) -> BayesFit:
     """Fit ``values (m, C)``: learn the prior where none is given, and condition.
 
@@ -52,6 +56,8 @@ def fit_bayes(
         No larger terms.
     prior : Prior, optional
         Learnt before, for instance from other rows of the same table.
+    ends : bool
+        Pass through both ends, also with a degree.
     """
     sample = Sample.of(masks, values)
     table, coef = _exact_polynomial(sample, degree)
@@ -69,7 +75,7 @@ def fit_bayes(
         )
     if prior is None:
         prior = learn_prior(rest, degree)
-    posterior, left_out = condition(prior, rest)
+    posterior, left_out = condition(prior, rest, ends)
     return BayesFit(posterior, left_out, table, coef)
 
 

@@ -100,7 +100,7 @@ def _fit_one_polynomial(
     whole = rows_of_all(masks) is not None and radius in (None, n)
     if settings.solver == "bayes" and not whole:
         degree = None if settings.degree is None else min(settings.degree, n)
-        fit = fit_bayes(masks, flat, degree, prior)
+        fit = fit_bayes(masks, flat, degree, prior, settings.ends)
         return posterior_surrogates(fit, masks, values, radius, settings.degree)
     grows = settings.solver == "bayes" and settings.degree is None
     readable = ReadableSet.of(

@@ -155,7 +155,7 @@ class _Shape:
         )
 
     def split(self, theta: Floats) -> list[Floats]:
-        """Return views: relevance, rates ``(J, n)``, orders, products ``(2, J)``, white."""
+        """Return relevance, rates ``(J, n)``, orders, products ``(2, J)``, white."""
         relevance, rates, orders, products, white = np.split(theta, self.ends)
         shaped = rates.reshape(self.n_products, self.n)
         return [relevance, shaped, orders, products.reshape(2, -1), white]

@@ -77,12 +77,7 @@ class Mean:
         """Return E[f]: known values where a mask was evaluated: (m, n_outputs)."""
         own = self._own(masks)
         out = self._smooth(own)
-        regression = self.posterior.regression
-        if regression.prior.degree is None:
-            # White of a mask says something of its complement's, too.
-            opposite, rows = match_masks(~own, self.masks[regression.singles])
-            white = regression.prior.white
-            out[opposite] += (white[0] - white[1]) * self.posterior.dual.single[rows]
+        if self.posterior.regression.interpolates:
             known, rows = match_masks(own, self.masks)
             out[known] = self.values[rows]
         return out
@@ -94,11 +89,12 @@ class Mean:
         return out
 
     def predict_std(self, masks: Masks) -> Floats:
-        """Return standard deviations of f at masks, 0 where it was evaluated."""
+        """Return standard deviations of f at masks, 0 where it is known."""
         own = self._own(masks)
         out = self.posterior.predict_std(own) * self.calibration
-        known, _ = match_masks(own, self.masks)
-        out[known] = 0.0
+        if self.posterior.regression.interpolates:
+            known, _ = match_masks(own, self.masks)
+            out[known] = 0.0
         return out
 
     def shapley(self, n_features: int) -> Floats:
