@@ -89,8 +89,8 @@ class Settings:
             )
         if self.method == "low_degree" and (strength is not None or self.terms):
             raise ValueError(
-                f"alpha={self.alpha!r}, terms={self.terms!r}; Low-degree takes neither: "
-                'leave them out or use method="harmonica"'
+                f"alpha={self.alpha!r}, terms={self.terms!r}; needed neither for "
+                'Low-degree; leave them out or use method="harmonica"'
             )
 
     @property

@@ -12,6 +12,7 @@ from harmonica_core.basis.kernel import Prior
 from harmonica_core.engine.posterior import Posterior, condition
 from harmonica_core.engine.prior import learn_prior
 from harmonica_core.engine.sample import Sample
+from harmonica_core.engine.sparse import sparse_polynomials
 
 # Residuals of standardised values below this are rounding: f is that polynomial.
 _ROUNDING = 1e-9
@@ -29,7 +30,8 @@ class BayesFit:
     left_out : float64 (m, C)
         Residuals at each mask, from all others.
     table, coef : int32 (n_terms, width), float64 (n_terms, C)
-        Functions that are polynomials of degree 1 or 2 to the last digit; 0 for others.
+        Functions that are a polynomial of degree 1 or 2, or of a few terms, to the last
+        digit; 0 for others.
     """
 
     posterior: Posterior
@@ -61,6 +63,8 @@ def fit_bayes(
     """
     sample = Sample.of(masks, values)
     table, coef = _exact_polynomial(sample, degree)
+    if not len(table) and prior is None and degree is None:
+        table, coef = sparse_polynomials(sample)
     rest = sample
     if len(table):
         found = (coef != 0).any(axis=0)

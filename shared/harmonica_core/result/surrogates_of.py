@@ -123,7 +123,7 @@ def posterior_surrogates(
     radius: int | None,
     degree: int | None,
 ) -> list[Surrogate]:
-    """Return surrogates of a Bayesian fit to ``values (m, n_functions[, n_outputs])``."""
+    """Return surrogates of a fit to ``values (m, n_functions[, n_outputs])``."""
     one_output = values.ndim == 2
     columns = values.reshape(*values.shape[:2], -1)
     n_functions, n_outputs = columns.shape[1:]
