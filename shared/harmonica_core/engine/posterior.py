@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +28,7 @@ from harmonica_core.basis.kernel import (
     shapley_weights,
     variances,
 )
-from harmonica_core.design.masks import match_masks
+from harmonica_core.design.masks import ball_draws, match_masks
 from harmonica_core.engine.prior import mirror
 from harmonica_core.engine.sample import Sample, find_pairs
 
@@ -35,6 +36,8 @@ from harmonica_core.engine.sample import Sample, find_pairs
 _KEPT_BYTES = 1 << 26
 # White of ends that the mean has to pass through, relative to that of other masks.
 _EXACT = 1e-12
+# Masks that a typical deviation is taken over.
+_TYPICAL = 128
 # Entries of one block of covariances with masks to predict.
 _BLOCK = 1 << 22
 
@@ -124,7 +127,7 @@ class Regression:
     pairs: NDArray[np.int64]
     singles: NDArray[np.int64]
     exact_ends: bool = False
-    _kept: dict[str, Precision] = field(default_factory=dict, repr=False)
+    _kept: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, prior: Prior, masks: Masks, exact_ends: bool = False) -> Regression:
@@ -211,6 +214,24 @@ class Regression:
             columns, rows = match_masks(~masks, self.masks[self.singles])
             single[rows, columns] += self.prior.white[EVEN] - self.prior.white[ODD]
         return Observed(even, odd, single)
+
+    def typical_std(self, radius: int | None = None) -> float:
+        """Return the root mean square of posterior deviations over masks, at scale 1.
+
+        Over the cube, or over masks with 1 to ``radius`` features removed.
+        """
+        key = f"typical {radius}"
+        if key not in self._kept:
+            rng, n = np.random.default_rng(0), self.masks.shape[1]
+            masks = rng.random((_TYPICAL, n)) < 0.5
+            if radius is not None:
+                masks = ball_draws(n, radius, _TYPICAL, rng)
+            one = Posterior(self, self.ones, np.zeros(1), np.ones(1))
+            square = one.predict_std(masks)[:, 0] ** 2
+            known, _ = match_masks(masks, self.masks)
+            square[known] = 0.0
+            self._kept[key] = float(np.sqrt(square.mean()))
+        return float(self._kept[key])
 
 
 def _inverse(gram: Floats, white: Floats, size: float | None = None) -> Floats:
@@ -342,7 +363,10 @@ def _left_out(
     sample: Sample, dual: Observed, diagonal: Observed, flat: Observed, total: float
 ) -> Floats:
     """``P y / diag P`` of each observation, at the masks ``(m, C)``."""
-    even = dual.even / (diagonal.even - flat.even**2 / total)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        even = dual.even / (diagonal.even - flat.even**2 / total)
+    # A single pair says nothing of its own even part.
+    even = np.where(np.isfinite(even), even, 0.0)
     odd = dual.odd / (diagonal.odd - flat.odd**2 / total)
     out = np.empty(sample.standard.shape)
     out[sample.pairs[:, 0]] = even + odd
