@@ -43,7 +43,12 @@ def anchored(case: Case, f: Counted, seed: int, anchors: int) -> Any:
 
 def constrained(case: Case, f: Counted, seed: int) -> Any:
     """Algorithm 4: five anchors of degree 2, pulled together."""
-    settings: dict[str, Any] = {"degree": 2, "anchors": 5, "consistency": 1.0, "ends": False}
+    settings: dict[str, Any] = {
+        "degree": 2,
+        "anchors": 5,
+        "consistency": 1.0,
+        "ends": False,
+    }
     return family.harmonica_anchor_constrained(**_given(case, f, seed), **settings)
 
 
