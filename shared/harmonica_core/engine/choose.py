@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -47,11 +48,13 @@ def fit_functions(
         if settings.method in ("anchor", "constrained"):
             return [_fit_anchors(design, one, settings) for one in _functions(values)]
         if settings.method == "low_degree":
+            # From all masks every coefficient is known, not only those of degree 3.
+            whole = settings.degree is None and rows_of_all(masks) is not None
             return [
                 fit_low_degree(
                     masks,
                     one,
-                    settings.published_degree,
+                    masks.shape[1] if whole else settings.published_degree,
                     centred=settings.centred,
                     ends=settings.ends,
                 )
@@ -101,12 +104,16 @@ def _fit_one_polynomial(
     if settings.solver == "bayes" and not whole:
         degree = None if settings.degree is None else min(settings.degree, n)
         fit = fit_bayes(masks, flat, degree, prior)
-        return posterior_surrogates(fit, masks, values, radius, settings.degree)
+        found = posterior_surrogates(fit, masks, values, radius, settings.degree)
+        limited = settings.ends and degree is not None
+        return [_through_ends(one) for one in found] if limited else found
     grows = settings.solver == "bayes" and settings.degree is None
     readable = ReadableSet.of(
         settings.terms, n, n if grows else settings.published_degree
     )
-    found = fit_values(masks, flat, readable, settings.strength, radius)
+    # All masks say what f is, in every neighbourhood.
+    near = None if settings.solver == "bayes" else radius
+    found = fit_values(masks, flat, readable, settings.strength, near)
     return surrogates_of(
         found,
         masks,
@@ -114,6 +121,17 @@ def _fit_one_polynomial(
         max_degree=readable.max_degree,
         radius=radius,
         ends=settings.ends,
+    )
+
+
+def _through_ends(surrogate: Surrogate) -> Surrogate:
+    mean, error = surrogate.mean, surrogate.error
+    if mean is None or error is None:
+        return surrogate
+    moved, by = mean.through_ends()
+    by = by[0] if surrogate.one_output else by
+    return surrogate.changed(
+        mean=moved, error=replace(error, value=np.hypot(error.value, by))
     )
 
 

@@ -11,6 +11,7 @@ from harmonica_core import basis
 from harmonica_core._types import Floats, Masks, Table
 from harmonica_core.design.masks import all_masks, match_masks
 from harmonica_core.engine.posterior import Posterior
+from harmonica_core.result.ends import rows_of_ends, through_ends
 from harmonica_core.result.estimate import Estimate
 from harmonica_core.result.found_terms import found_terms
 
@@ -129,6 +130,21 @@ class Mean:
             return table, coef
         label = np.append(self.features, -1).astype(np.int32)
         return label[table], coef
+
+    def through_ends(self) -> tuple[Mean, Floats]:
+        """Return a mean that meets f at both ends, and by how much it moved.
+
+        A mean without a degree meets f wherever it was evaluated. The least change of
+        any other is a constant and an equal share for every feature; its L_2 norms
+        ``(n_outputs,)`` come second.
+        """
+        ends = list(rows_of_ends(self.masks))
+        above, below = self.values[ends] - self.predict_own(self.masks[ends])
+        nothing = basis.table_of([()]), np.zeros((1, self.n_outputs))
+        table, coef = through_ends(*nothing, self.masks.shape[1], above, below)
+        moved = np.sqrt((coef**2).sum(axis=0))
+        table, coef = _sum_of_terms(table, coef, self.table, self.coef)
+        return replace(self, table=table, coef=coef), moved
 
     def predict_own(self, masks: Masks) -> Floats:
         """Return E[f] at masks of the posterior's features."""
