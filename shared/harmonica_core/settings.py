@@ -87,10 +87,11 @@ class Settings:
                 f'engine="bayes" takes neither alpha nor terms, got {self.alpha!r} and '
                 f'{self.terms!r}; leave them out or use engine="lasso"'
             )
-        if self.method == "low_degree" and (strength is not None or self.terms):
+        own = strength is None and self.terms is None and self.engine != "bayes"
+        if self.method == "low_degree" and not own:
             raise ValueError(
-                f"alpha={self.alpha!r}, terms={self.terms!r}; Low-degree takes neither: "
-                'leave them out or use method="harmonica"'
+                f"alpha={self.alpha!r}, terms={self.terms!r}, engine={self.engine!r}; "
+                'Low-degree takes none of them: leave them out or use "harmonica"'
             )
 
     @property
