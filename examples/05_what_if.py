@@ -44,13 +44,20 @@ def malignant(masks):
 
 # %%
 surrogate = fit_surrogate(
-    malignant, 30, degree=2, terms=None, ends=True, feature_names=cancer.feature_names
+    malignant,
+    30,
+    degree=2,
+    terms=None,
+    ends=True,
+    feature_names=cancer.feature_names,
+    output_names=["probability that it is malignant"],
 )
 page = surrogate.what_if(
     folder / "table.html",
     feature_values=patient,
     title="What if these measurements had not been taken?",
     threshold=0.5,
+    removed="replaced by the mean of the other patients",
 )
 print(page)
 
@@ -100,6 +107,7 @@ page = surrogate.what_if(
     tokens=[*zip(words, range(len(words)), strict=True), (".", None)],
     title="Is this sentence about the breast-cancer data?",
     threshold=0.5,
+    removed="deleted from the sentence",
 )
 print(page)
 
@@ -135,5 +143,6 @@ page = surrogate.what_if(
     segments=segments,
     title="What makes this a face?",
     threshold=0.5,
+    removed="painted in the mean colour of the picture",
 )
 print(page)

@@ -1,6 +1,7 @@
 """Runs of ``harmonica explain`` on a small file, shared by its tests."""
 
 import contextlib
+import importlib
 import sys
 
 import numpy as np
@@ -76,12 +77,20 @@ def prepared(tmp_path, monkeypatch):
     frame[:5].to_csv("background.csv", index=False)
     frame.assign(name="ann").to_csv("words.csv", index=False)
     yield
-    sys.modules.pop("my_model", None)
+    forget_models()
+
+
+def forget_models():
+    """Let the next run import its model again, as a new process does."""
+    for name in ("my_model", "helper_of_mine"):
+        sys.modules.pop(name, None)
+    importlib.invalidate_caches()
     load_model.cache_clear()
     rows_that_fit.cache_clear()
 
 
 def explain(*options, model="f", data="data.csv", out="out"):
+    forget_models()
     options = ["--model", f"my_model:{model}", "--data", data, "--out", out, *options]
     return main(["explain", "--quiet", *options])
 

@@ -1,13 +1,15 @@
 """Files: round trips, and refusal of everything that is not ours."""
 
+import dataclasses
 import json
+import zipfile
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harmonica_core import Surrogate, fit_surrogate, storage
+from harmonica_core import Estimate, Surrogate, fit_surrogate, storage
 
 
 def example(n=4, outputs=2, seed=0):
@@ -66,12 +68,16 @@ def test_damaged_and_foreign_files_are_refused(tmp_path):
         Surrogate.load(tmp_path / "absent.npz")
 
 
-def rewrite(path, **changes):
-    header, arrays = storage.read(path, "surrogate")
+def rewrite(path, arrays=None, **changes):
+    header, old = storage.read(path, "surrogate")
     header = {**header, **changes}
     text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
     with open(path, "wb") as file:
-        np.savez(file, header=text, **arrays)
+        np.savez(file, header=text, **{**old, **(arrays or {})})
+
+
+def stated(**changes):
+    return dict(value=0.1, standard_error=0.0, n_evaluations=3, exact=False) | changes
 
 
 @pytest.mark.parametrize(
@@ -83,6 +89,13 @@ def rewrite(path, **changes):
         (dict(n_features=2), "not valid"),
         (dict(n_features="x"), "damaged|invalid literal"),
         (dict(error=3), "damaged"),
+        (dict(error=stated(value=float("nan"))), "NaN where a finite number"),
+        (dict(error=stated(value=None)), "finite numbers >= 0"),
+        (dict(error=stated(value="inf")), "finite numbers >= 0"),
+        (dict(error=stated(value=[0.1, -0.1])), "finite numbers >= 0"),
+        (dict(error=stated(standard_error=-1.0)), "finite numbers >= 0"),
+        (dict(alpha=-0.1), "finite numbers >= 0"),
+        (dict(alpha=float("inf")), "Infinity where a finite number"),
     ],
 )
 def test_headers_that_do_not_fit_are_refused(tmp_path, changes, message):
@@ -91,6 +104,35 @@ def test_headers_that_do_not_fit_are_refused(tmp_path, changes, message):
     rewrite(path, **changes)
     with pytest.raises(ValueError, match=message):
         Surrogate.load(path)
+
+
+@pytest.mark.parametrize("name", ["values", "coef"])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_values_that_are_not_finite_are_refused(tmp_path, name, bad):
+    path = tmp_path / "a.npz"
+    example().save(path)
+    array = storage.read(path, "surrogate")[1][name].copy()
+    array[1, 1] = bad
+    rewrite(path, {name: array})
+    with pytest.raises(ValueError, match="NaN or infini"):
+        Surrogate.load(path)
+
+
+def test_what_could_not_be_loaded_is_not_saved(tmp_path):
+    bad = dataclasses.replace(example(), error=Estimate(np.nan, 0.0, 1))
+    with pytest.raises(ValueError, match="can not be saved; needed finite numbers"):
+        bad.save(tmp_path / "a.npz")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_members_that_are_not_ours_are_not_unpacked(tmp_path):
+    path = tmp_path / "a.npz"
+    example().save(path)
+    with zipfile.ZipFile(path, "a") as file:
+        file.writestr("bomb.npy", b"not an array: unpacking it would raise")
+    assert_same(Surrogate.load(path), example())
+    with pytest.raises(ValueError, match="damaged"):
+        storage.read_arrays(path)["bomb"]
 
 
 def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):

@@ -9,6 +9,7 @@ import pytest
 
 from harmonica_core import Evaluated, Surrogate, fit_surrogate
 from harmonica_core.result.anchored import AnchoredSurrogate
+from harmonica_core.text import number
 from harmonica_core.whatif import inert_json
 from harmonica_core.whatif_data import carried, token_pairs
 
@@ -109,13 +110,14 @@ def test_json_is_inert_and_reads_back():
 
 
 def test_data_is_the_surrogate_s(surrogate):
-    data = data_of(surrogate.what_if(feature_values=[1.23456, 2, "x", None, 5.0]))
+    given = [1.23456, 23350.0, "x", None, 3.37e-16]
+    data = data_of(surrogate.what_if(feature_values=given))
     (piece,) = data["pieces"]
     assert [tuple(term) for term in piece["terms"]] == list(surrogate.terms)
     assert piece["coef"] == surrogate.coef.tolist()
     assert data["base"] == surrogate.base_value
     assert data["shapley"] == surrogate.shapley_values().tolist()
-    assert data["given"] == ["1.235", "2", "x", "None", "5"]
+    assert data["given"] == ["1.235", "23,350", "x", "missing", "0"]
     assert data["order"] == [1, 2, 0, 3, 4]  # most influential first
     assert data["start"] == [1] * 5
 
@@ -130,24 +132,25 @@ def test_scale_holds_every_answer(surrogate):
 
 def test_error_is_stated_in_words(surrogate):
     assert (
-        "equals the model on all combinations"
+        "equals the model on all combinations."
         in data_of(surrogate.what_if())["notes"][0]
     )
     local = fit_surrogate(
         lambda m: np.sin(m @ np.arange(14.0)), 14, budget=300, radius=3, terms=None
     )
     data = data_of(local.what_if())
-    assert f"Typical error {local.error!r}" in data["notes"][0]
+    stated = f"{number(float(local.error), 3)} ± "
+    assert f"typically off by {stated}" in data["notes"][0]
     assert "1 to 3 features removed" in data["notes"][0]
     assert data["error"] == float(local.error)
     assert data["radius"] == 3
     bare = data_of(Surrogate(1, ((),), np.array([1.0])).what_if())
-    assert bare["error"] is None and "No error is stated" in bare["notes"][0]
+    assert bare["error"] is None and "is not known" in bare["notes"][0]
 
 
 def test_carried_evaluations_are_those_nearest_to_the_input(surrogate):
     data = data_of(surrogate.what_if(max_evaluated=6))
-    assert "6 of the 32 evaluated cases" in data["notes"][1]
+    assert "6 of the 32 combinations asked" in data["notes"][1]
     few = carried(surrogate.evaluated, 6)
     assert (~few.masks).sum(axis=1).tolist() == [0, 1, 1, 1, 1, 1]
     np.testing.assert_array_equal(few.values, game(few.masks))
@@ -179,8 +182,37 @@ def test_names_fall_back_to_what_is_shown():
 def test_one_output_is_shown():
     coef = np.array([[1.0, 2.0], [3.0, 4.0]])
     g = Surrogate(1, ((), (0,)), coef, output_names=("no", "yes"))
-    data = data_of(g.what_if(output=1))
-    assert data["pieces"][0]["coef"] == [2.0, 4.0] and data["output"] == "yes"
+    for output in (1, "yes"):
+        data = data_of(g.what_if(output=output))
+        assert data["pieces"][0]["coef"] == [2.0, 4.0] and data["output"] == "yes"
+    assert g.smallest_change(0.0, output="yes").before == 6.0
+    with pytest.raises(ValueError, match="needed one of its outputs .'no', 'yes'"):
+        g.what_if(output="maybe")
+
+
+def test_values_that_are_missing_say_so(surrogate):
+    given = np.ma.array([1.0, 2.0, 3.0, np.nan, 5.0], mask=[0, 1, 0, 0, 0])
+    data = data_of(surrogate.what_if(feature_values=given))
+    assert data["given"] == ["1", "missing", "3", "missing", "5"]
+
+
+def test_what_removing_means_is_told(surrogate):
+    assert data_of(surrogate.what_if())["removed"] is None
+    data = data_of(surrogate.what_if(removed="replaced by 100 rows"))
+    assert data["removed"] == "replaced by 100 rows"
+
+
+def test_direction_characters_are_shown_as_escapes(surrogate):
+    names = ["safe", "\u202eelbisivni", "\u2066a", "\x1b[31m", "größe"]
+    page = surrogate.with_names(names, ["\u202eyes"]).what_if(
+        feature_values=names, tokens=names, title="\u202etitle", removed="\u202enow"
+    )
+    shown = ["safe", "\\u202eelbisivni", "\\u2066a", "\\u001b[31m", "größe"]
+    data = data_of(page)
+    assert data["names"] == data["given"] == [text for text, _ in data["tokens"]]
+    assert data["names"] == shown
+    assert (data["output"], data["removed"]) == ("\\u202eyes", "\\u202enow")
+    assert "<title>\\u202etitle</title>" in page.html and "\u202e" not in page.html
 
 
 def test_anchored_surrogates_carry_every_piece():
@@ -191,7 +223,7 @@ def test_anchored_surrogates_carry_every_piece():
     data = data_of(g.what_if())
     assert data["anchors"] == [[1, 1], [0, 1]]
     assert [piece["coef"] for piece in data["pieces"]] == [[0.0, 1.0], [1.0, 0.0]]
-    assert "2 local models" in data["summary"]
+    assert "4 terms in 2 local models" in data["notes"][3]
     assert g.smallest_change(0.5).found is False
     assert "srcdoc" in g._repr_html_()
 
@@ -226,3 +258,18 @@ def test_a_page_that_was_not_written_has_no_path(surrogate):
 def test_misfits_are_explained(surrogate, options, message):
     with pytest.raises(ValueError, match=message):
         surrogate.what_if(**options)
+
+
+def test_a_page_is_replaced_whole_or_not_at_all(surrogate, tmp_path, monkeypatch):
+    path = tmp_path / "page.html"
+    surrogate.what_if(path, title="old")
+    before = path.read_bytes()
+
+    def full(handle):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="no space"):
+        surrogate.what_if(path, title="new")
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from harmonica_core._types import Floats, Masks, ValueFunction
+from harmonica_core.text import visible
 
 
 @dataclass(frozen=True)
@@ -38,8 +39,8 @@ class Case:
 
 
 def one_line(error: BaseException) -> str:
-    """Return an error's message without line breaks."""
-    return " ".join(str(error).split())
+    """Return an error's message without line breaks and control characters."""
+    return visible(" ".join(str(error).split()))
 
 
 def told(error: BaseException) -> str:

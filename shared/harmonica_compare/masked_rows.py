@@ -16,6 +16,7 @@ from harmonica_compare.modules import find_function, look_in
 from harmonica_compare.tasks import TaskError
 from harmonica_core import draw_masks, fit_surrogates
 from harmonica_core._types import Floats, Masks
+from harmonica_core.checks import check_unmasked
 from harmonica_core.evaluate import evaluate
 from harmonica_core.parallel import row_chunks
 from harmonica_core.resilience import BatchSize
@@ -74,21 +75,39 @@ class Explained:
 
         With several outputs each name ends in the output's number: ``phi_age.1``.
         """
-        n_outputs = self.phi.shape[2]
-        table: dict[str, Any] = {"row": start + np.arange(len(self.base))}
-        for k in range(n_outputs):
-            end = "" if n_outputs == 1 else f".{k}"
-            table[f"base_value{end}"] = self.base[:, k]
-            table[f"error{end}"] = self.error[:, k]
-            for i, name in enumerate(features):
-                table[f"phi_{name}{end}"] = self.phi[:, i, k]
-        return table
+        ends = np.stack([self.base, self.error], axis=1)
+        numbers = np.concatenate([ends, self.phi], axis=1)
+        n_rows, n_columns, n_outputs = numbers.shape
+        columns = numbers.transpose(2, 1, 0).reshape(n_outputs * n_columns, n_rows)
+        names = column_names(features, n_outputs)
+        rows = start + np.arange(n_rows)
+        return dict(zip(names, [rows, *columns], strict=True))
+
+
+def column_names(features: list[str], n_outputs: int) -> list[str]:
+    """Return the names of an explanation's columns.
+
+    Examples
+    --------
+    >>> column_names(["age"], 1)
+    ['row', 'base_value', 'error', 'phi_age']
+    """
+    ends = [""] if n_outputs == 1 else [f".{k}" for k in range(n_outputs)]
+    kinds = ["base_value", "error", *(f"phi_{name}" for name in features)]
+    return ["row", *(kind + end for end in ends for kind in kinds)]
 
 
 @cache
 def load_model(spec: str) -> Callable[[Floats], Any]:
     """Import ``module:function``; modules in the working directory count."""
     return find_function(spec)
+
+
+def answers(task: Task, rows: Floats) -> Floats:
+    """Return the model's outputs ``(n_rows, n_outputs)`` for a few rows as they are."""
+    parts = row_chunks(len(rows), task.batch)
+    outputs = np.concatenate([_outputs(task.model, rows[part]) for part in parts])
+    return outputs.reshape(len(rows), -1).astype(np.float64)
 
 
 def explain_rows(task: Task, rows: Floats, first_row: int = 0) -> Explained:
@@ -186,7 +205,9 @@ def _first_outputs(spec: str, inputs: Floats) -> Floats:
     """Outputs of as many of the first rows as fit into memory."""
 
     def call(n_rows: int) -> tuple[int, Floats]:
-        return n_rows, np.asarray(load_model(spec)(inputs[:n_rows]))
+        outputs = load_model(spec)(inputs[:n_rows])
+        check_unmasked(outputs, "its outputs")
+        return n_rows, np.asarray(outputs)
 
     try:
         n_rows, outputs = rows_that_fit(spec).run(call, len(inputs))

@@ -6,6 +6,7 @@ import importlib
 import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from harmonica_compare.case import told
@@ -50,3 +51,29 @@ def call_function(model: str | None) -> Any:
         return function()
     except (Exception, SystemExit) as error:
         raise TaskError(f"--model {model}: {told(error)}") from error
+
+
+def source_files(model: str) -> list[Path]:
+    """Return the files of an imported ``module:function`` and of what it imports.
+
+    Those in its own folder only: installed packages have versions, a user's modules
+    are edited.
+    """
+    name = model.partition(":")[0]
+    own = _file(sys.modules[name.partition(".")[0]]) or _file(sys.modules[name])
+    if own is None:  # built in
+        return []
+    files = filter(None, map(_file, list(sys.modules.values())))
+    return sorted({own, *(file for file in files if _beside(own, file))})
+
+
+def _beside(own: Path, file: Path) -> bool:
+    if not file.is_relative_to(own.parent):
+        return False
+    return "site-packages" not in file.relative_to(own.parent).parts
+
+
+def _file(module: Any) -> Path | None:
+    # Not getattr: some packages import what is asked for.
+    name = getattr(module, "__dict__", {}).get("__file__")
+    return Path(name) if isinstance(name, str) and Path(name).is_file() else None

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import tempfile
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+
+from harmonica_core.storage import parse_json
 
 FORMAT = "harmonica-compare"
 VERSION = 1
@@ -75,7 +78,7 @@ class Results:
     def load(cls, path: Path) -> Results:
         """Read what `save` wrote, or say why that is impossible."""
         try:
-            content = json.loads(path.read_text(encoding="utf-8"))
+            content = parse_json(path.read_text(encoding="utf-8"))
             return cls._parse(content)
         except (
             ValueError,
@@ -113,6 +116,15 @@ def _check_cell(cell: Cell) -> None:
         raise TypeError(f"{counts!r} where whole numbers were expected")
     if cell.status not in STATUSES:
         raise ValueError(f"status {cell.status!r}")
-    float(cell.seconds)
-    for value, standard_error in cell.numbers.values():
-        float(value), float(standard_error)
+    errors = [standard_error for _, standard_error in cell.numbers.values()]
+    for number in (cell.seconds, cell.n_calls, *errors):
+        if _finite(number) < 0:
+            raise ValueError(f"{number!r} where a number >= 0 was expected")
+    for value, _ in cell.numbers.values():
+        _finite(value)
+
+
+def _finite(number: Any) -> float:
+    if not math.isfinite(number):  # 1e999 is infinite, though it is JSON
+        raise ValueError(f"{number!r} where a finite number was expected")
+    return float(number)

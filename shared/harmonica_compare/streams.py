@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from harmonica_core._types import Floats
+from harmonica_core.files import replacing
 
 READERS = (".csv", ".csv.gz", ".parquet")
 
@@ -122,15 +123,54 @@ class Source:
         return np.asarray(total / np.maximum(count, 1))
 
 
+def content_hash(*paths: Path) -> str:
+    """Return a hash of what is in some files; their names and times do not count."""
+    whole = hashlib.sha256()
+    for path in paths:
+        with path.open("rb") as file:
+            whole.update(hashlib.file_digest(file, "sha256").digest())
+    return whole.hexdigest()
+
+
 def write_part(path: Path, columns: dict[str, Any]) -> None:
     """Write a table to ``path`` (.csv or .parquet): completely, or not at all."""
     frame = _pandas().DataFrame(columns)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with replacing(path) as file:
+        if path.suffix == ".parquet":
+            frame.to_parquet(file, index=False)
+        else:
+            frame.to_csv(file, index=False)
+
+
+def is_whole_part(path: Path, names: list[str], start: int, n_rows: int) -> bool:
+    """Whether `write_part` has written these columns of these rows to ``path``."""
+    try:
+        table = _read_part(path)
+        numbers = table.to_numpy(dtype=np.float64)
+    except Exception:  # not there, cut off, damaged: the rows are explained again
+        return False
+    expected = np.arange(start, start + n_rows)
+    return (
+        list(table) == names
+        and np.array_equal(table["row"], expected)
+        and bool(np.isfinite(numbers).all())
+    )
+
+
+def _read_part(path: Path) -> Any:
     if path.suffix == ".parquet":
-        frame.to_parquet(temporary, index=False)
-    else:
-        frame.to_csv(temporary, index=False)
-    os.replace(temporary, path)
+        return _pandas().read_parquet(path)
+    # Without its end, a last number is still a number.
+    if not path.read_bytes().endswith(b"\n"):
+        raise ValueError(f"{path} is cut off")
+    return _pandas().read_csv(path)
+
+
+def need_writer(kind: str) -> None:
+    """Say which package is missing before anything is explained."""
+    _pandas()
+    if kind == "parquet":
+        _arrow()
 
 
 def _pandas() -> Any:
@@ -138,20 +178,26 @@ def _pandas() -> Any:
         import pandas
     except ImportError as error:
         raise ValueError(
-            'harmonica explain needs pandas: pip install "harmonica-xai[dask]"'
+            'harmonica explain needs pandas: pip install "harmonica-xai[explain]"'
         ) from error
     return pandas
 
 
-def _parquet(path: Path) -> Any:
+def _arrow() -> Any:
     try:
         import pyarrow.parquet
     except ImportError as error:
         raise ValueError(
-            'Parquet files need pyarrow: pip install "harmonica-xai[dask]"'
+            "Parquet files need pyarrow; --format csv does without: pip install "
+            '"harmonica-xai[explain]"'
         ) from error
+    return pyarrow.parquet
+
+
+def _parquet(path: Path) -> Any:
+    arrow = _arrow()
     with _readable(path):
-        return pyarrow.parquet.ParquetFile(path)
+        return arrow.ParquetFile(path)
 
 
 @contextmanager

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import signal
-from threading import current_thread, main_thread
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from multiprocessing import resource_tracker
+from threading import Thread, current_thread, main_thread
 
 import joblib
 from joblib.parallel import get_active_backend
@@ -27,12 +33,59 @@ def start_workers(jobs: int) -> None:
         return
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        parallel = joblib.Parallel(n_jobs=jobs, return_as="generator", batch_size=1)
-        n_workers = joblib.effective_n_jobs(jobs)
-        started = parallel(joblib.delayed(int)() for _ in range(n_workers))
+        with _quiet_trackers():
+            parallel = joblib.Parallel(n_jobs=jobs, return_as="generator", batch_size=1)
+            n_workers = joblib.effective_n_jobs(jobs)
+            first = joblib.delayed(_settle)(os.getpid())
+            started = parallel(first for _ in range(n_workers))
     finally:
         signal.signal(signal.SIGINT, before)
     list(started)
+
+
+@cache
+def end_with(parent: int) -> None:
+    """End this process soon after ``parent`` is gone, if it is a worker of that one.
+
+    Without, the workers of a killed run keep their memory until they have been idle for
+    minutes.
+    """
+    if os.getppid() == parent:
+        Thread(target=_wait_for_the_end, args=(parent,), daemon=True).start()
+
+
+def _settle(parent: int) -> None:
+    """First task of a worker; long enough for the others to get one, too."""
+    if os.getppid() != parent:  # killed while we were starting
+        os._exit(1)
+    end_with(parent)
+    time.sleep(0.1)
+
+
+def _wait_for_the_end(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(1)
+
+
+@contextmanager
+def _quiet_trackers() -> Iterator[None]:
+    """Start the processes that tidy up after workers without their warnings.
+
+    When a worker was killed they would tell the terminal how many semaphores they
+    removed.
+    """
+    given = os.environ.get("PYTHONWARNINGS")
+    ours = "ignore:resource_tracker:UserWarning"
+    os.environ["PYTHONWARNINGS"] = ours if not given else f"{given},{ours}"
+    try:
+        resource_tracker.ensure_running()
+        yield
+    finally:
+        if given is None:
+            del os.environ["PYTHONWARNINGS"]
+        else:
+            os.environ["PYTHONWARNINGS"] = given
 
 
 def _starts_processes(jobs: int) -> bool:

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from harmonica_core._types import Masks, Values
 from harmonica_core.cache_file import CacheFile
+from harmonica_core.checks import check_unmasked
 
 CacheKey: TypeAlias = str | tuple[str, str]
 
@@ -39,7 +40,9 @@ def input_key(*arrays: Any) -> str:
     True
     """
     digest = hashlib.sha256()
-    for array in map(np.asarray, arrays):
+    for given in arrays:
+        check_unmasked(given, "input_key's arrays")
+        array = np.asarray(given)
         if array.dtype.hasobject:
             raise TypeError(
                 f"input_key got dtype {array.dtype}; needed plain numbers or "
@@ -123,14 +126,21 @@ class ValueCache(CacheFile):
                 if hit is not None:
                     rows.append(row)
                     found.append(entry.checked(mask, *hit))
-        values = np.frombuffer(b"".join(found), dtype="<f8").astype(np.float64)
+            values = np.frombuffer(b"".join(found), dtype="<f8").astype(np.float64)
+            if not np.isfinite(values).all():
+                raise sqlite3.DatabaseError("a value is NaN or infinite")
         return np.array(rows, dtype=np.int64), entry.shaped(values)
 
     def store(self, key: CacheKey, masks: Masks, values: Values) -> None:
         """Add values ``(m,)`` or ``(m, n_outputs)`` in one transaction.
 
-        A mask that is there already keeps its values.
+        A mask that is there already keeps its values. NaN and infinity are refused.
         """
+        if not np.isfinite(values).all():
+            raise ValueError(
+                "values hold NaN or infinity; a cache needs finite numbers: leave "
+                "those masks out"
+            )
         n_outputs = -1 if values.ndim == 1 else values.shape[1]
         numbers = _rows_of_bytes(values.astype("<f8", copy=False))
         packed = _rows_of_bytes(np.packbits(masks, axis=1))

@@ -45,6 +45,22 @@ def check_feature_count(n_features: object) -> int:
     return int(n_features)
 
 
+def check_unmasked(array: Any, what: str) -> None:
+    """Refuse a masked array with masked entries: numpy would read what lies below.
+
+    Examples
+    --------
+    >>> check_unmasked(np.ma.array([1.0, 2.0], mask=[False, False]), "values")
+    """
+    hidden = int(np.sum(np.ma.getmaskarray(array))) if np.ma.isMA(array) else 0
+    if hidden:
+        raise ValueError(
+            f"{what}: got a masked array with {hidden} masked "
+            "entries; needed plain numbers: fill them (`array.filled(...)`) or leave "
+            "those rows out"
+        )
+
+
 def check_names(
     names: Iterable[Any] | None, needed: int, what: str
 ) -> tuple[str, ...] | None:

@@ -13,6 +13,7 @@ from tqdm.auto import tqdm
 
 from harmonica_core._types import Floats, Masks, ValueFunction, Values
 from harmonica_core.cache import BoundCache, CacheKey, ValueCache, opened
+from harmonica_core.checks import check_unmasked
 from harmonica_core.design.masks import check_masks
 from harmonica_core.resilience import (
     BatchSize,
@@ -66,6 +67,7 @@ def check_value_function(value_function: object) -> None:
 
 def check_values(values: object, masks: Masks) -> Values:
     """Return the values of ``masks`` as float64, or say what is wrong with them."""
+    check_unmasked(values, "values")
     array = np.asarray(values)
     if array.dtype.kind not in "biuf":
         raise TypeError(

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from harmonica_core._types import Floats
+from harmonica_core.checks import check_unmasked
 
 # Longest side that a page carries; larger images are thinned out.
 _MAX_SIDE = 512
@@ -49,6 +50,8 @@ def pixels_and_labels(
     image: Any, segments: Any, n_features: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return pixels ``(h, w, 3)`` and the feature of each of them, ``(h, w)``."""
+    check_unmasked(image, "image")
+    check_unmasked(segments, "segments")
     labels = segment_labels(segments, n_features)
     pixels = as_pixels(image)
     if pixels.shape[:2] != labels.shape:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
-import tempfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from harmonica_core._types import Floats
-from harmonica_core.evaluate import Evaluated
 from harmonica_core.result.estimate import Estimate
+from harmonica_core.evaluate import Evaluated, check_values
+from harmonica_core.files import replacing
 
 FORMAT = "harmonica"
 VERSION = 1
 
-Arrays = dict[str, np.ndarray]
+Arrays = Mapping[str, np.ndarray]
 Header = dict[str, Any]
 
 
@@ -25,44 +27,86 @@ def write(
     path: str | os.PathLike[str], kind: str, header: Header, arrays: Arrays
 ) -> None:
     """Write atomically: the file at ``path`` is either the old one or complete."""
-    target = Path(path)
     full = {"format": FORMAT, "version": VERSION, "kind": kind, **header}
-    text = np.frombuffer(json.dumps(full).encode(), dtype=np.uint8)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez_compressed(file, allow_pickle=False, header=text, **arrays)
-        os.replace(name, target)
-    except BaseException:
-        os.unlink(name)
-        raise
+        text = json.dumps(full, allow_nan=False).encode()
+    except ValueError as error:
+        raise ValueError(
+            f"a {kind} whose error or alpha is NaN or infinite can not be saved; "
+            "needed finite numbers: make it with dataclasses.replace(..., error=None)"
+        ) from error
+    content = np.frombuffer(text, dtype=np.uint8)
+    with replacing(path) as file:
+        np.savez_compressed(file, allow_pickle=False, header=content, **arrays)
 
 
 def read(path: str | os.PathLike[str], kind: str) -> tuple[Header, Arrays]:
     """Read a file that `write` wrote for the same ``kind``."""
     arrays = read_arrays(path)
     try:
-        header = json.loads(arrays.pop("header").tobytes().decode())
+        header = parse_json(arrays["header"].tobytes())
     except (KeyError, ValueError, RecursionError) as error:
         raise _damaged(path, error) from error
     _check_header(path, header, kind)
     return header, arrays
 
 
+def parse_json(text: str | bytes) -> Any:
+    """Return what a JSON text says; NaN and Infinity, which are not JSON, are refused.
+
+    Examples
+    --------
+    >>> parse_json("[1, 2]")
+    [1, 2]
+    """
+    return json.loads(text, parse_constant=_refuse_constant)
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} where a finite number was expected")
+
+
 def read_arrays(path: str | os.PathLike[str]) -> Arrays:
-    """Read all arrays of an .npz file; whatever is wrong with it is a ValueError."""
-    # Opened here, because np.load leaves a damaged file open.
-    with open(path, "rb") as raw:
+    """Return the arrays of an .npz file by name; each is unpacked when asked for.
+
+    Whatever is wrong with the file, or with the array asked for, is a ValueError.
+    """
+    return _Members(path)
+
+
+class _Members(Mapping[str, np.ndarray]):
+    """What an .npz file holds; members that nobody asks for are never unpacked."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = path
+        content = Path(path).read_bytes()
         try:
-            with np.load(raw, allow_pickle=False) as file:
-                arrays = {name: file[name] for name in file.files}
+            self._file = np.load(io.BytesIO(content), allow_pickle=False)
+            self._names = tuple(self._file.files)
         # zipfile, zlib, struct, tokenize and numpy all have their own ways to fail on
         # a damaged file, and an array can announce more memory than there is.
         except Exception as error:
             raise _damaged(path, error) from error
-    if not all(isinstance(array, np.ndarray) for array in arrays.values()):
-        raise _damaged(path, "it holds something else than arrays")
-    return arrays
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        if name not in self:
+            raise KeyError(name)
+        try:
+            array = self._file[name]
+        except Exception as error:
+            raise _damaged(self._path, error) from error
+        if not isinstance(array, np.ndarray):
+            raise _damaged(self._path, f"{name!r} is not an array")
+        return array
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in self._names if name != "header")
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
 def _damaged(path: str | os.PathLike[str], reason: object) -> ValueError:
@@ -86,7 +130,7 @@ def _check_header(path: str | os.PathLike[str], header: Any, kind: str) -> None:
         )
 
 
-def pack(surrogate: Any, prefix: str = "") -> tuple[Header, Arrays]:
+def pack(surrogate: Any, prefix: str = "") -> tuple[Header, dict[str, np.ndarray]]:
     """Header and arrays of one surrogate; ``prefix`` tells several apart in a file."""
     error = surrogate.error
     header = {
@@ -134,7 +178,7 @@ def _unpack(header: Header, arrays: Arrays, prefix: str) -> dict[str, Any]:
         "coef": coef,
         "error": _unpack_error(header["error"], outputs),
         "n_evaluations": _whole(header["n_evaluations"]),
-        "alpha": _per_output(header["alpha"], outputs),
+        "alpha": _at_least_zero(header["alpha"], outputs),
         "radius": None if radius is None else _whole(radius, n_features),
         "max_degree": _whole(header["max_degree"]),
         "feature_names": _names(header["feature_names"]),
@@ -148,8 +192,8 @@ def _unpack_error(error: Header | None, outputs: tuple[int, ...]) -> Estimate | 
     if error is None:
         return None
     return Estimate(
-        _per_output(error["value"], outputs),
-        _per_output(error["standard_error"], outputs),
+        _at_least_zero(error["value"], outputs),
+        _at_least_zero(error["standard_error"], outputs),
         _whole(error["n_evaluations"]),
         bool(error["exact"]),
     )
@@ -166,7 +210,7 @@ def _unpack_evaluated(
     if values.dtype != np.float64 or values.shape != (len(packed), *outputs):
         raise TypeError(f"values {values.dtype} {values.shape}")
     masks = np.unpackbits(packed, axis=1, count=n_features).astype(bool)
-    return Evaluated(masks, values)
+    return Evaluated(masks, check_values(values, masks))
 
 
 def _whole(number: Any, most: int = 1 << 62) -> int:
@@ -185,9 +229,11 @@ def _names(names: Any) -> tuple[str, ...] | None:
     return None if names is None else tuple(_text(name) for name in names)
 
 
-def _per_output(numbers: Any, outputs: tuple[int, ...]) -> float | Floats:
-    """Return one number, or one per output."""
+def _at_least_zero(numbers: Any, outputs: tuple[int, ...]) -> float | Floats:
+    """Return one number, or one per output: errors and strengths, finite and >= 0."""
     array = np.asarray(numbers, dtype=np.float64)
+    if not (np.isfinite(array) & (array >= 0)).all():
+        raise TypeError(f"{numbers!r} where finite numbers >= 0 were expected")
     if array.ndim == 0:
         return float(array)
     if array.shape != outputs:

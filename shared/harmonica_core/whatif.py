@@ -24,7 +24,9 @@ import numpy as np
 
 from harmonica_core import whatif_data
 from harmonica_core.result import smallest_change as search
+from harmonica_core.files import replacing
 from harmonica_core.result.smallest_change import Change
+from harmonica_core.text import visible
 from harmonica_core.whatif_data import AnySurrogate
 
 
@@ -44,7 +46,8 @@ class WhatIfPage:
 
     def save(self, path: str | os.PathLike[str]) -> WhatIfPage:
         """Write the page to ``path`` and return a copy that knows where it is."""
-        Path(path).write_bytes(self.html.encode("utf-8", "replace"))
+        with replacing(path) as file:
+            file.write(self.html.encode("utf-8", "replace"))
         return WhatIfPage(self.html, Path(path))
 
     def __fspath__(self) -> str:
@@ -79,7 +82,7 @@ def render(data: dict[str, Any], title: str) -> str:
     )
     parts = {
         "policy": policy,
-        "title": html.escape(title),
+        "title": html.escape(visible(title)),
         "style": style,
         "script": script,
         "data": inert_json(data),
@@ -135,15 +138,17 @@ class Askable:
         segments: Any = None,
         title: str = "What if?",
         threshold: float | None = None,
-        output: int = 0,
+        output: int | str = 0,
         start: Any = None,
         max_evaluated: int = 20_000,
+        removed: str | None = None,
     ) -> WhatIfPage:
         """Build a page on which features are switched off and on and g answers.
 
         It shows g with its stated error, the model's own value where that was
         evaluated, the additive (Shapley) sum beside it, the terms behind the answer,
-        and the smallest change that crosses a threshold. One HTML file, no network.
+        and the smallest change that crosses a threshold. Red raises the output, blue
+        lowers it. One HTML file, no network.
 
         Parameters
         ----------
@@ -152,7 +157,8 @@ class Askable:
         feature_names : iterable of str, optional
             Instead of the surrogate's own.
         feature_values : iterable, optional
-            The input's values, shown beside the names.
+            The input's values, shown beside the names; None, NaN and masked ones as
+            "missing".
         tokens : iterable, optional
             Show a sentence: one string per feature, or pairs ``(text, feature)`` with
             None for text that is no feature.
@@ -162,12 +168,15 @@ class Askable:
         title : str
         threshold : float, optional
             Set in advance for the smallest change; it can be edited on the page.
-        output : int
-            Which output, if there are several.
+        output : int or str
+            Which output, if there are several; by number or name.
         start : bool (n_features,), optional
             Mask to begin with; everything kept by default.
         max_evaluated : int
             Most evaluated masks to carry, those with the fewest removed first.
+        removed : str, optional
+            What removing means, told to the reader: "replaced by the average of 100
+            other customers".
 
         Returns
         -------
@@ -192,6 +201,7 @@ class Askable:
             output=output,
             start=search.as_start(start, self.n_features),
             max_evaluated=max_evaluated,
+            removed=removed,
         )
         page = WhatIfPage(render(data, str(title)))
         return page if path is None else page.save(path)
@@ -201,7 +211,7 @@ class Askable:
         threshold: float,
         *,
         start: Any = None,
-        output: int = 0,
+        output: int | str = 0,
         max_tries: int = search.MAX_TRIES,
     ) -> Change:
         """Find the fewest features to flip so that g crosses ``threshold``.
@@ -214,7 +224,7 @@ class Askable:
         threshold : float
         start : bool (n_features,), optional
             Mask to start from; everything kept by default.
-        output : int
+        output : int or str
         max_tries : int
             Largest number of changes to try exhaustively.
 

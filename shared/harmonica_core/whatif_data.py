@@ -15,6 +15,7 @@ from harmonica_core.checks import check_names
 from harmonica_core.evaluate import Evaluated
 from harmonica_core.result import smallest_change as search
 from harmonica_core.result.estimate import Estimate
+from harmonica_core.text import number, shown, visible
 
 if TYPE_CHECKING:
     from harmonica_core.result.surrogate import Surrogate
@@ -69,9 +70,10 @@ def collect(
     image: Any,
     segments: Any,
     threshold: float | None,
-    output: int,
+    output: int | str,
     start: Masks,
     max_evaluated: int,
+    removed: str | None,
 ) -> Json:
     """Return everything the page needs; the parameters are those of `what_if`."""
     if (image is None) != (segments is None):
@@ -82,41 +84,57 @@ def collect(
     n = one.n_features
     words = None if tokens is None else token_pairs(tokens, n)
     names = _names(one, feature_names, words, image)
-    shown = carried(one.evaluated, max_evaluated)
+    known = carried(one.evaluated, max_evaluated)
     local = pieces(one)[0]  # the one at the input, for the additive answer
     return {
         "n": n,
-        "names": names,
+        "names": [visible(name) for name in names],
         "marks": _marks(names),
         "given": _given(feature_values, n),
         "order": _by_influence(one),
-        "tokens": words,
+        "tokens": words and [(visible(text), i) for text, i in words],
         "picture": None if image is None else picture.encode(image, segments, n),
         "pieces": [_polynomial(piece) for piece in pieces(one)],
         "anchors": anchors(one).astype(int).tolist(),
         "base": float(local.base_value),
         "shapley": local.shapley_values().tolist(),
         "error": None if one.error is None else np.ravel(one.error.value).item(),
+        "exact": one.error is not None and one.error.exact,
         "radius": one.radius,
-        "evaluated": shown and _packed(shown),
-        "range": _range(one, shown, threshold),
+        "evaluated": known and _packed(known),
+        "range": _range(one, known, threshold),
         "tolerance": tolerance(one),
         "maxTries": search.MAX_TRIES,
         "threshold": None if threshold is None else float(threshold),
         "start": start.astype(int).tolist(),
-        "output": one.output_names[0] if one.output_names else None,
+        "output": visible(one.output_names[0]) if one.output_names else None,
+        "removed": None if removed is None else visible(str(removed)),
         "summary": _summary(one),
-        "notes": [_error_note(one), _evaluated_note(one, shown), _additive_note(one)],
+        "notes": [
+            _error_note(one),
+            _evaluated_note(one, known),
+            _additive_note(one),
+            _terms_note(one),
+        ],
     }
 
 
-def one_output(surrogate: AnySurrogate, output: int) -> AnySurrogate:
-    """Return the surrogate of one output."""
+def one_output(surrogate: AnySurrogate, output: int | str) -> AnySurrogate:
+    """Return the surrogate of one output, given by its number or its name."""
+    if isinstance(output, str):
+        output = _numbered(output, surrogate.output_names or ())
     if pieces(surrogate)[0].coef.ndim == 2:
         return surrogate.output(output)
     if output != 0:
         raise ValueError(f"output={output}; this surrogate has one output, needed 0")
     return surrogate
+
+
+def _numbered(name: str, names: tuple[str, ...]) -> int:
+    if name not in names:
+        known = ", ".join(map(repr, names)) or "none: give its number"
+        raise ValueError(f"output={name!r}; needed one of its outputs ({known})")
+    return names.index(name)
 
 
 def pieces(surrogate: AnySurrogate) -> tuple[Surrogate, ...]:
@@ -210,11 +228,8 @@ def _marks(names: list[str]) -> list[str]:
 def _given(feature_values: Iterable[Any] | None, n_features: int) -> list[str] | None:
     if feature_values is None:
         return None
-    shown = (
-        f"{value:.4g}" if isinstance(value, (float, np.floating)) else str(value)
-        for value in feature_values
-    )
-    return list(check_names(shown, n_features, "feature_values") or ())
+    texts = (shown(value) for value in feature_values)
+    return list(check_names(texts, n_features, "feature_values") or ())
 
 
 def _by_influence(surrogate: AnySurrogate) -> list[int]:
@@ -227,7 +242,7 @@ def _by_influence(surrogate: AnySurrogate) -> list[int]:
 
 
 def _range(
-    surrogate: AnySurrogate, shown: Evaluated | None, threshold: float | None
+    surrogate: AnySurrogate, known: Evaluated | None, threshold: float | None
 ) -> tuple[float, float]:
     """Ends of the scale: what f and g take on masks that the page may well visit."""
     n = surrogate.n_features
@@ -235,8 +250,8 @@ def _range(
     masks = np.concatenate([np.eye(n, dtype=bool), rng.random((256, n)) < 0.5])
     masks = np.concatenate([masks, ~masks[:n], np.ones((1, n), bool)])
     values: list[Floats] = [surrogate(masks), surrogate(np.zeros((1, n), bool))]
-    if shown is not None:
-        values.append(shown.values)
+    if known is not None:
+        values.append(known.values)
     if threshold is not None:
         values.append(np.array([threshold]))
     every = np.concatenate(values)
@@ -246,59 +261,71 @@ def _range(
 
 
 def _summary(surrogate: AnySurrogate) -> str:
-    own = pieces(surrogate)
-    n_terms = sum(len(piece.terms) for piece in own)
-    degree = max(piece.degree for piece in own)
-    parts = [
-        f"{surrogate.n_features} features",
-        f"{n_terms:,} terms up to degree {degree}",
-        f"{surrogate.n_evaluations:,} model evaluations",
-    ]
-    if len(own) > 1:
-        parts.insert(1, f"{len(own)} local models")
-    return " · ".join(parts)
+    return (
+        f"{surrogate.n_features} features · the model was asked "
+        f"{surrogate.n_evaluations:,} times"
+    )
 
 
 def _error_note(surrogate: AnySurrogate) -> str:
     error = surrogate.error
     if error is None:
-        return "No error is stated: this explanation was made from given numbers."
+        return (
+            "How far the estimate is off is not known: it was made from given numbers."
+        )
     where = (
         "all combinations"
         if surrogate.radius is None
         else f"combinations with 1 to {surrogate.radius} features removed"
     )
-    if error.exact and float(error) <= tolerance(surrogate):
-        return f"The explanation equals the model on {where}; all were evaluated."
-    what = f"Typical error {error!r}: the root mean square of f − g over {where}"
+    value, spread = float(error), float(np.ravel(error.standard_error)[0])
+    if value <= tolerance(surrogate):
+        checked = f"the {error.n_evaluations:,} combinations held back to check it"
+        return f"The estimate equals the model on {where if error.exact else checked}."
+    what = f"The estimate is typically off by {number(value, 3)}"
     if error.exact:
-        return f"{what}, all evaluated. A single answer can be off by more."
+        return (
+            f"{what} (root mean square over {where}, all of them asked). A single "
+            "answer can be off by more."
+        )
     return (
-        f"{what}, estimated from {error.n_evaluations:,} held-out evaluations (± is "
-        "its standard error). A single answer can be off by more."
+        f"{what} ± {number(spread, 2)} (root mean square over {where}, measured on "
+        f"{error.n_evaluations:,} answers of the model that were held back). A single "
+        "answer can be off by more."
     )
 
 
-def _evaluated_note(surrogate: AnySurrogate, shown: Evaluated | None) -> str:
-    if shown is None or surrogate.evaluated is None:
-        return "This page carries no evaluations of the model itself."
+def _evaluated_note(surrogate: AnySurrogate, known: Evaluated | None) -> str:
+    if known is None or surrogate.evaluated is None:
+        return "This page holds no answers of the model itself."
     total = len(surrogate.evaluated)
-    if len(shown) == total:
-        return f"The model's own value f is shown for all {total:,} evaluated cases."
+    if len(known) == total:
+        return f"The model's own answer is shown for all {total:,} combinations asked."
     return (
-        f"The model's own value f is shown for {len(shown):,} of the {total:,} "
-        "evaluated cases, those with the fewest features removed."
+        f"The model's own answer is shown for {len(known):,} of the {total:,} "
+        "combinations asked, those with the fewest features removed."
     )
 
 
 def _additive_note(surrogate: AnySurrogate) -> str:
     what = (
-        "The additive sum is the base value plus the Shapley values of the kept "
-        "features, as a SHAP plot adds them up. "
+        "Adding up single effects is what a SHAP chart does: the answer with "
+        "everything removed, plus one number for each feature that is kept. "
     )
     if len(pieces(surrogate)) > 1:
-        return f"{what}It is that of the local model of the input itself."
+        return f"{what}The numbers are those of the input as it is."
     return (
-        f"{what}It agrees with g when everything is kept or everything is removed; in "
-        "between it leaves out the interactions."
+        f"{what}It agrees with the estimate when everything is kept or everything is "
+        "removed; in between it leaves out how features work together."
+    )
+
+
+def _terms_note(surrogate: AnySurrogate) -> str:
+    own = pieces(surrogate)
+    n_terms = sum(len(piece.terms) for piece in own)
+    degree = max(piece.degree for piece in own)
+    places = "" if len(own) == 1 else f" in {len(own)} local models"
+    return (
+        f"The estimate is a sum of {n_terms:,} terms{places}, of up to {degree} "
+        "features together."
     )

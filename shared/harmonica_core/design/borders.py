@@ -21,6 +21,7 @@ from harmonica_core.design.masks import all_masks
 # 1.0 by 20% at 250 calls (15 kinds of games, 10 to 14 features), and does not pay for
 # smooth ones.
 SIZED = 0.5
+FIRST = 0.0
 # Where pairs would not do, equations beyond the unknown even terms of degree 2. Masks
 # without complements cost 4 to 13% in Shapley values there (17 kinds of games).
 _SPARE = 4
@@ -138,14 +139,16 @@ def _count(n_features: int, size: int) -> int:
 def _add_sized(halves: _Halves, n_pairs: int, rng: np.random.Generator) -> None:
     """Add pairs of Shapley's sizes: enumerated while their share covers them."""
     n = halves.n_features
+    n_first = round(FIRST * n_pairs)
+    for size in range(2, n // 2 + 1):
+        count = min(n_first, _count(n, size))
+        if count <= 0:
+            break
+        _draw_of_size(halves, size, count, rng)
+        n_first -= count
+    n_pairs -= round(FIRST * n_pairs) - n_first
     shares = size_shares(n)[1:]  # single features are there already
     sizes = list(range(2, n // 2 + 1))
-    while sizes and n_pairs > 0:
-        wanted = n_pairs * shares[0] / shares.sum()
-        if wanted < _count(n, sizes[0]):
-            break
-        n_pairs -= halves.add(_all_of_size(n, sizes[0]))
-        sizes, shares = sizes[1:], shares[1:]
     if not sizes or n_pairs <= 0:
         return
     counts = rng.multinomial(n_pairs, shares / shares.sum())

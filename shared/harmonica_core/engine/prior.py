@@ -14,6 +14,7 @@ features at the price of one matrix product.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.linalg import lapack
@@ -38,11 +39,8 @@ _LOG_WHITE = (-18.0, 4.0)
 # Pulls of log relevances towards 0 and of a product's log rates towards their mean:
 # without them, features that are hardly seen drift off.
 _PULL, _RATE_PULL = 0.02, 0.05
-# Rows for most steps, and steps on them and on all rows: learning from 256 pairs for
-# longer gains nothing on average.
-_ROWS, _STEPS, _LAST_STEPS = 200, 30, 4
-# More rows than this learn from some of them only.
-_MOST_ROWS = 1200
+# (rows, steps) from coarse to fine: most steps on few rows, a few on all of them.
+_SCHEDULE = ((100, 20), (250, 10), (600, 4))
 # Functions that a shared prior is learnt from, spread over those given.
 _FUNCTIONS = 32
 
@@ -63,14 +61,13 @@ def learn_prior(sample: Sample, degree: int | None = None) -> Prior:
     chosen = live[np.unique(np.linspace(0, len(live) - 1, _FUNCTIONS).astype(int))]
     data = _Data.of(sample, chosen)
     theta = shape.start()
-    if len(data.signs) > _ROWS:
-        theta = _minimise(shape, theta, data.some(_ROWS), _STEPS)
-        if len(data.signs) > _MOST_ROWS:
-            theta = _minimise(shape, theta, data.some(2 * _ROWS), _LAST_STEPS)
-        else:
-            theta = _minimise(shape, theta, data, _LAST_STEPS)
-    else:
-        theta = _minimise(shape, theta, data, _STEPS)
+    n_left = sum(steps for _, steps in _SCHEDULE)
+    for rows, steps in _SCHEDULE:
+        last = rows >= len(data.signs)
+        theta = _minimise(shape, theta, data.some(rows), n_left if last else steps)
+        n_left -= steps
+        if last:
+            break
     return shape.learnt(theta)
 
 
@@ -103,6 +100,8 @@ class _Data:
 
     def some(self, n_rows: int) -> _Data:
         """Return rows spread evenly over all of them."""
+        if n_rows >= len(self.signs):
+            return self
         rows = np.unique(np.linspace(0, len(self.signs) - 1, n_rows).astype(int))
         place = np.full(len(self.signs) + 1, -1)
         place[rows] = np.arange(len(rows))
@@ -175,8 +174,9 @@ class _Shape:
 
 def _minimise(shape: _Shape, theta: Floats, data: _Data, steps: int) -> Floats:
     bounds = shape.bounds()
+    work = _Workspace(shape, data)
     found = minimize(
-        lambda at: loss(shape, at, data),
+        lambda at: loss(shape, at, data, work),
         np.clip(theta, *np.transpose(bounds)),
         jac=True,
         method="L-BFGS-B",
@@ -186,14 +186,16 @@ def _minimise(shape: _Shape, theta: Floats, data: _Data, steps: int) -> Floats:
     return np.asarray(found.x)
 
 
-def loss(shape: _Shape, theta: Floats, data: _Data) -> tuple[float, Floats]:
+def loss(
+    shape: _Shape, theta: Floats, data: _Data, work: _Workspace | None = None
+) -> tuple[float, Floats]:
     """Return the loss of the module's docstring with its pulls, and its slope."""
-    prior = shape.prior(theta)
-    kernels = _Kernels(prior, data)
+    work = work or _Workspace(shape, data)
+    work.fill(shape.prior(theta))
     inverses, log_determinant, quadratic = [], 0.0, 0.0
     n_observed = 0
-    for parities, target in data.parts:
-        inverse, value = _invert(kernels.gram(parities), EVEN in parities)
+    for part, (parities, target) in enumerate(data.parts):
+        inverse, value = work.invert(work.gram(part, parities), EVEN in parities)
         if inverse is None:
             return 1e10, np.zeros_like(theta)
         dual = inverse @ target
@@ -208,9 +210,9 @@ def loss(shape: _Shape, theta: Floats, data: _Data) -> tuple[float, Floats]:
     slope = np.zeros_like(theta)
     for (parities, _), (inverse, dual) in zip(data.parts, inverses, strict=True):
         inverse *= n_functions
-        inverse -= (dual / scale) @ dual.T
+        inverse -= np.matmul(dual / scale, dual.T, out=work.spare)
         inverse *= 0.5
-        kernels.add_slopes(inverse, parities, shape.split(slope))
+        work.add_slopes(inverse, parities, shape.split(slope))
     return _add_pulls(shape, theta, value, slope)
 
 
@@ -228,23 +230,6 @@ def _add_pulls(
     return value, slope
 
 
-def _invert(gram: Floats, centred: bool) -> tuple[Floats | None, float]:
-    """Return P (or ``K^-1`` where there is no intercept) and the log determinants."""
-    # Symmetric, so the transpose gives LAPACK its column order without a copy.
-    factor, info = lapack.dpotrf(gram.T, lower=1, clean=0, overwrite_a=1)
-    if info:
-        return None, 0.0
-    value = 2 * float(np.log(np.diagonal(factor)).sum())
-    inverse, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
-    mirror(inverse)
-    if centred:
-        row = inverse.sum(axis=1)
-        total = float(row.sum())
-        value += float(np.log(total))
-        inverse -= np.multiply.outer(row, row / total)
-    return inverse, value
-
-
 def mirror(matrix: Floats, step: int = 128) -> None:
     """Copy the lower triangle onto the upper one, in place."""
     above = ~np.tri(min(step, len(matrix)), dtype=bool)
@@ -255,48 +240,75 @@ def mirror(matrix: Floats, step: int = 128) -> None:
         np.copyto(block, block.T, where=above[: len(block), : len(block)])
 
 
-class _Kernels:
-    """Covariances among rows under one prior, and slopes of the loss through them."""
+class _Workspace:
+    """Covariances among rows, and slopes of the loss through them.
 
-    def __init__(self, prior: Prior, data: _Data) -> None:
-        self.prior, self.signs, self.opposite = prior, data.signs, data.opposite
-        x, r = self.signs, prior.relevance
-        n_orders = len(prior.orders)
-        self.norms = symmetric_sums(r, n_orders)
-        self.orders = [np.ones((len(x), len(x)))]
-        powers = [
-            (x * r**i) @ x.T if i % 2 else float((r**i).sum())
-            for i in range(1, n_orders + 1)
-        ]
-        for k in range(1, n_orders + 1):
-            total = self.orders[k - 1] * powers[0]
+    Its matrices are allocated once: fresh pages cost more than the arithmetic.
+    """
+
+    def __init__(self, shape: _Shape, data: _Data) -> None:
+        h = len(data.signs)
+        self.signs, self.opposite = data.signs, data.opposite
+        self.prior: Prior
+        self.norms: list[float] = []
+        # e_0 is the number 1.
+        self.orders: list[Any] = [1.0, *np.empty((shape.n_orders, h, h))]
+        self.powers = np.empty((max(shape.n_orders - 1, 0) // 2, h, h))
+        self.products = np.empty((shape.n_products, 2, h, h))
+        self.grams = np.empty((len(data.parts), h, h))
+        self.spare = np.empty((h, h))
+        self.rows = np.empty_like(data.signs)
+
+    def _inner(self, weights: Floats, out: Floats) -> Floats:
+        """``sum_f weights_f x_f x'_f``."""
+        np.multiply(self.signs, weights, out=self.rows)
+        return np.matmul(self.rows, self.signs.T, out=out)
+
+    def fill(self, prior: Prior) -> None:
+        """Compute the covariances of all orders and products."""
+        self.prior = prior
+        r, orders = prior.relevance, self.orders
+        self.norms = symmetric_sums(r, len(prior.orders))
+        powers: list[Any] = [self._inner(r, orders[1])]
+        for i in range(2, len(prior.orders) + 1):
+            odd = i % 2
+            powers.append(
+                self._inner(r**i, self.powers[i // 2 - 1])
+                if odd
+                else float((r**i).sum())
+            )
+        # k e_k = sum_i (-1)^(i-1) e_{k-i} p_i, and p_i is a number for even i.
+        for k in range(2, len(prior.orders) + 1):
+            total = np.multiply(orders[k - 1], orders[1], out=orders[k])
             for i in range(2, k + 1):
-                total += (-1) ** (i - 1) * (self.orders[k - i] * powers[i - 1])
+                if i < k:
+                    part = np.multiply(orders[k - i], powers[i - 1], out=self.spare)
+                else:
+                    part = powers[i - 1]
+                total += part if i % 2 else -part
             total /= k
-            self.orders.append(total)
-        self.products = [self._product(w) for w in prior.rates]
+        for w, (even, odd_part) in zip(prior.rates, self.products, strict=True):
+            total, constant = self._inner(w / 2, even), w.sum() / 2
+            total -= constant
+            np.exp(total, out=total)
+            # k(x, x') k(x, -x') is the same for all x'; dividing is faster than exp.
+            total *= 0.5
+            np.divide(np.exp(-2 * constant) / 4, total, out=self.spare)
+            np.subtract(total, self.spare, out=odd_part)
+            total += self.spare
 
-    def _product(self, w: Floats) -> tuple[Floats, Floats]:
-        """Return the even and the odd part of one product."""
-        near, total = (self.signs * (w / 2)) @ self.signs.T, w.sum() / 2
-        near -= total
-        np.exp(near, out=near)
-        # k(x, x') k(x, -x') is the same for all x'; dividing is faster than exp.
-        far = np.exp(-2 * total) / near
-        near *= 0.5
-        far *= 0.5
-        return near + far, near - far
-
-    def gram(self, parities: tuple[int, ...]) -> Floats:
+    def gram(self, part: int, parities: tuple[int, ...]) -> Floats:
         """Return the covariance of observations of these parities, white included."""
-        prior = self.prior
-        out = np.zeros((len(self.signs), len(self.signs)))
+        prior, out = self.prior, self.grams[part]
+        out[:] = 0.0
         for k, share in enumerate(prior.orders, 1):
             if k % 2 in parities and self.norms[k] > 0:
-                out += share / self.norms[k] * self.orders[k]
-        for j, parts in enumerate(self.products):
+                out += np.multiply(
+                    self.orders[k], share / self.norms[k], out=self.spare
+                )
+        for shares, kernels in zip(prior.products.T, self.products, strict=True):
             for parity in parities:
-                out += prior.products[parity, j] * parts[parity]
+                out += np.multiply(kernels[parity], shares[parity], out=self.spare)
         diagonal = out.reshape(-1)[:: len(out) + 1]
         diagonal *= 1 + JITTER
         diagonal += sum(prior.white[parity] for parity in parities)
@@ -304,6 +316,23 @@ class _Kernels:
             rows = np.flatnonzero(self.opposite >= 0)
             out[rows, self.opposite[rows]] += prior.white[EVEN] - prior.white[ODD]
         return out
+
+    def invert(self, gram: Floats, centred: bool) -> tuple[Floats | None, float]:
+        """Return P (or ``K^-1`` where there is no intercept) and log determinants."""
+        # Symmetric, so the transpose gives LAPACK its column order without a copy.
+        factor, info = lapack.dpotrf(gram.T, lower=1, clean=0, overwrite_a=1)
+        if info:
+            return None, 0.0
+        value = 2 * float(np.log(np.diagonal(factor)).sum())
+        inverse, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
+        mirror(inverse)
+        inverse = inverse.T
+        if centred:
+            row = inverse.sum(axis=1)
+            total = float(row.sum())
+            value += float(np.log(total))
+            inverse -= np.multiply.outer(row, row / total, out=self.spare)
+        return inverse, value
 
     def add_slopes(
         self, slope: Floats, parities: tuple[int, ...], by: list[Floats]
@@ -320,12 +349,12 @@ class _Kernels:
             weight = share / self.norms[k]
             by_order[k - 1] += weight * along
             by_relevance += weight * r * self._along_relevance(slope, k, along)
-        for j, (parts, w) in enumerate(zip(self.products, prior.rates, strict=True)):
+        for j, (kernels, w) in enumerate(zip(self.products, prior.rates, strict=True)):
             for parity in parities:
                 share = prior.products[parity, j]
-                along = float(np.vdot(slope, parts[parity]))
+                along = float(np.vdot(slope, kernels[parity]))
                 by_product[parity, j] += share * along
-                partner = self._quadratic(slope * parts[1 - parity])
+                partner = self._quadratic(slope, kernels[1 - parity])
                 by_rate[j] += share * w / 2 * (partner - along)
         both = 0.0
         if len(parities) == 2:
@@ -345,13 +374,18 @@ class _Kernels:
         out, norm = np.zeros_like(r), np.zeros_like(r)
         for power in range(k):
             kernel = self.orders[k - 1 - power]
-            if power % 2:
-                out -= r**power * float(np.vdot(slope, kernel))
+            if power % 2 == 0:
+                out += r**power * self._quadratic(slope, kernel)
+            elif power == k - 1:
+                out -= r**power * float(slope.sum())
             else:
-                out += r**power * self._quadratic(slope * kernel)
+                out -= r**power * float(np.vdot(slope, kernel))
             norm += (-r) ** power * self.norms[k - 1 - power]
         return np.asarray(out - along * norm / self.norms[k])
 
-    def _quadratic(self, matrix: Floats) -> Floats:
-        """Return ``x_i' matrix x_i`` of all features."""
-        return np.asarray(((matrix @ self.signs) * self.signs).sum(axis=0))
+    def _quadratic(self, slope: Floats, kernel: Any) -> Floats:
+        """Return ``x_i' (slope * kernel) x_i`` of all features."""
+        if not isinstance(kernel, float):
+            slope = np.multiply(slope, kernel, out=self.spare)
+        np.matmul(slope, self.signs, out=self.rows)
+        return np.einsum("ti,ti->i", self.rows, self.signs)

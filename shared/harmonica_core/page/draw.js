@@ -27,13 +27,34 @@ function write(node, text) {
 /* Numbers */
 
 const range = { low: data.range[0], high: data.range[1] };
+const largest = Math.max(Math.abs(range.low), Math.abs(range.high));
+const extreme = range.high - range.low < 1e-6 || largest >= 1e15;
+const power = extreme ? Math.floor(Math.log10(largest)) : 0; // of ten, in every number
+const unit = extreme ? ` \u00d7 10${raised(power)}` : "";
 const digits = Math.min(
-  9, Math.max(0, 3 - Math.floor(Math.log10(range.high - range.low))),
+  9, Math.max(0, 2 + power - Math.floor(Math.log10(range.high - range.low))),
 );
-const minus = (text) => text.replace("-", "\u2212");
-const number = (value) => minus(value.toFixed(digits).replace(/^-(0\.?0*)$/, "$1"));
+const format = (least, most) => (
+  new Intl.NumberFormat("en", { minimumFractionDigits: least, maximumFractionDigits: most })
+);
+const [fixed, free] = [format(digits, digits), format(0, 9)];
+
+function raised(whole) {
+  return String(whole).replace(/./g, (c) => (c === "-" ? "\u207b" : "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"[c]));
+}
+
+/** As people write it: 23,350 and \u22120.25, never 2.3e+4 or \u22120. */
+function told(value, by) {
+  const text = by.format(Math.abs(value) / 10 ** power);
+  return (value < 0 && /[1-9]/.test(text) ? "\u2212" : "") + text + unit;
+}
+
+const number = (value) => told(value, fixed);
 const signed = (value) => (number(value).startsWith("\u2212") ? "" : "+") + number(value);
-const short = (value) => minus(String(Number(value.toPrecision(3))));
+/** Few digits that matter; what rounding leaves of zero is zero. */
+const short = (value, few = 3) => told(
+  Math.abs(value) <= data.tolerance ? 0 : Number(value.toPrecision(few)), free,
+);
 const direction = (value) => (value > 0 ? "rise" : "fall");
 
 /** base + the Shapley values of the kept features: what a SHAP plot would add up to. */
@@ -123,21 +144,22 @@ function buildPicture() {
   byId("picture").hidden = false;
 }
 
-/** Pressed state, and what flipping each feature now would do to g. */
+/** Pressed state, and what each feature does to the output among the others now. */
 function drawFeatures() {
   const now = model.value;
-  const effects = buttons.map((_, i) => model.peek(i) - now);
+  const effects = buttons.map((_, i) => (model.kept[i] ? now - model.peek(i) : model.peek(i) - now));
   const most = effects.reduce((a, b) => Math.max(a, Math.abs(b)), 0) || 1;
   buttons.forEach((owned, i) => owned.forEach((button) => {
     const kept = model.kept[i] === 1;
     const effect = effects[i];
-    const text = signed(effect);
+    const text = number(effect) === number(0) ? number(0) : signed(effect);
     button.setAttribute("aria-pressed", String(kept));
     const place = button.querySelector(".effect");
     const target = place ?? button;
     target.classList.toggle("rise", effect > 0);
     target.classList.toggle("fall", effect < 0);
-    const does = `${kept ? "remove" : "restore"}: g ${text}`;
+    const after = number(kept ? now - effect : now + effect);
+    const does = `${kept ? "adds" : "would add"} ${text}; ${kept ? "remove" : "restore"} it: ${after}`;
     if (place) {
       write(place, text);
       button.setAttribute("aria-label", `${label(i)}, ${does}`);
@@ -168,19 +190,22 @@ function buildTerms(piece) {
   const intercept = piece.terms.findIndex((term) => !term.length);
   const others = piece.terms.length - largest.length - (intercept < 0 ? 0 : 1);
   if (others > 0) {
-    rows.push(termRow([], null, `${others.toLocaleString("en")} smaller terms`));
+    rows.push(termRow([], null, `${others.toLocaleString("en")} smaller ones`));
   }
-  if (intercept >= 0) rows.push(termRow([], intercept, "Intercept"));
+  if (intercept >= 0) rows.push(termRow([], intercept, "Average of all combinations"));
   byId("terms").replaceChildren(...rows.map(({ node }) => node));
   rows.widest = Math.max(...largest.map((row) => Math.abs(piece.coef[row])), 1e-300);
   shownPiece = piece;
 }
 
-function termRow(term, row, name = term.map((i) => data.names[i]).join(" \u00d7 ")) {
+function termRow(term, row, name = "") {
   const fill = element("i");
   const bar = element("div", { class: "bar", "aria-hidden": "true" }, fill);
   const adds = element("td");
   const cell = element("td", {}, name);
+  term.forEach((i, k) => {
+    cell.append(k ? " with " : "", element("span", { class: "own", "data-of": i }, data.names[i]));
+  });
   const node = element("tr", {}, cell, element("td", {}, term.length ? bar : ""), adds);
   node.classList.toggle("rest", !term.length);
   node.addEventListener("pointerenter", () => lightFeatures(term));
@@ -196,6 +221,9 @@ function drawTerms() {
     const part = row === null ? piece.value - listed : piece.signed[row];
     write(adds, signed(part));
     node.classList.toggle("lit", lastChanged.some((i) => term.includes(i)));
+    node.querySelectorAll("[data-of]").forEach((name) => {
+      name.classList.toggle("gone", !model.kept[name.dataset.of]);
+    });
     if (!term.length) return; // the rest and the base would dwarf the bars
     fill.className = direction(part);
     fill.style.width = `${(50 * Math.abs(part)) / rows.widest}%`;

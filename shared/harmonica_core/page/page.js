@@ -52,12 +52,12 @@ function drawAnswer() {
   show("g", g, number(g));
   show("additive", sum, number(sum));
   show("truth", truth, truth === undefined ? "\u2013" : number(truth));
-  write(byId("band"), data.error === null ? "error not stated" : `\u00b1 ${short(data.error)} typical error`);
+  write(byId("band"), typicalError());
   const gap = sum - g;
   const apart = Math.abs(gap) > Math.max(data.error ?? 0, data.tolerance);
-  write(byId("gap"), number(gap) === number(0) ? "agrees with g" : `${signed(gap)} from g`);
+  write(byId("gap"), number(gap) === number(0) ? "agrees with the estimate" : `${signed(gap)} from the estimate`);
   byId("gap").classList.toggle("apart", apart && number(gap) !== number(0));
-  write(byId("miss"), truth === undefined ? "not evaluated here" : `g is off by ${signed(g - truth)}`);
+  write(byId("miss"), comparedWith(truth));
   place("mark-g", g);
   place("mark-additive", sum);
   place("mark-truth", truth);
@@ -68,6 +68,18 @@ function drawAnswer() {
   drawWarning();
 }
 
+function typicalError() {
+  if (data.error === null) return "error not known";
+  if (data.error <= data.tolerance) return data.exact ? "exact" : "no error found";
+  return `\u00b1 ${short(data.error, 2)} typically`;
+}
+
+function comparedWith(truth) {
+  if (truth === undefined) return "not asked for this one";
+  const off = model.value - truth;
+  return number(off) === number(0) ? "says the same" : `the estimate is off by ${signed(off)}`;
+}
+
 /** Say so where the stated error does not reach. */
 function drawWarning() {
   const removed = model.n - model.kept.reduce((a, b) => a + b, 0);
@@ -75,11 +87,11 @@ function drawWarning() {
   const outside = data.radius !== null && removed > data.radius;
   byId("warning").hidden = !outside;
   if (outside) {
-    write(byId("warning"), `Fitted on cases with up to ${data.radius} removed: with ${removed} removed the stated error does not hold.`);
+    write(byId("warning"), `Made for up to ${data.radius} features removed: with ${removed} removed the stated error does not hold.`);
   }
   const chosen = model.nearest();
   byId("anchor").hidden = model.pieces.length === 1;
-  write(byId("anchor"), `Local model ${chosen + 1} of ${model.pieces.length}: the nearest anchor differs in ${model.distance[chosen]} features.`);
+  write(byId("anchor"), `Local model ${chosen + 1} of ${model.pieces.length}: made for a combination that differs in ${model.distance[chosen]} features.`);
 }
 
 function draw(changed) {
@@ -94,8 +106,8 @@ function draw(changed) {
 
 /** Tell a screen reader what changed, in one sentence. */
 function announce(what) {
-  const error = data.error === null ? "" : `, plus or minus ${short(data.error)}`;
-  write(byId("live"), `${what}. Explanation ${byId("g").textContent}${error}; additive sum ${byId("additive").textContent}, ${byId("gap").textContent}; model ${byId("truth").dataset.value === "" ? "not evaluated here" : byId("truth").textContent}.`);
+  const said = byId("truth").dataset.value === "" ? "" : ` ${byId("truth").textContent},`;
+  write(byId("live"), `${what}. Estimate ${byId("g").textContent}, ${typicalError()}; single effects add up to ${byId("additive").textContent}, ${byId("gap").textContent}; the model itself:${said} ${byId("miss").textContent}.`);
 }
 
 /* Actions */
@@ -131,12 +143,12 @@ function reset() {
 let visited = -1;
 function nextEvaluated() {
   visited = (visited + 1) % evaluated.values.length;
-  go(evaluated.mask(visited, data.n), `Evaluated case ${visited + 1} of ${evaluated.values.length}`);
+  go(evaluated.mask(visited, data.n), `Combination ${visited + 1} of ${evaluated.values.length} that the model saw`);
 }
 
 function find() {
   if (byId("threshold").value === "") {
-    write(byId("found"), "Enter a threshold first: a number on the scale of g.");
+    write(byId("found"), "Enter a limit first: a number on the scale above.");
     byId("threshold").focus();
     return;
   }
@@ -145,19 +157,19 @@ function find() {
   drawAnswer();
   byId("apply").hidden = !features;
   if (!features) {
-    write(byId("found"), exact ? "No combination crosses it (all were tried)." : "None found: the greedy search did not cross it.");
+    write(byId("found"), exact ? "No combination crosses it: all were tried." : "None found; not all could be tried.");
     return;
   }
   const mask = Array.from(model.kept);
   features.forEach((i) => { mask[i] = 1 - mask[i]; });
   const list = (kept) => features.filter((i) => mask[i] === kept).map((i) => data.names[i]).join(", ");
   const parts = [["remove", 0], ["restore", 1]].filter(([, kept]) => list(kept)).map(([verb, kept]) => `${verb} ${list(kept)}`);
-  const told = parts.join("; ");
+  const advice = parts.join("; ");
   const after = probe(mask);
   const sure = exact
-    ? "Exact: no smaller change crosses."
-    : `Greedy: a smaller change may exist, but none of up to ${searched} feature${searched === 1 ? "" : "s"}.`;
-  write(byId("found"), `${told[0].toUpperCase()}${told.slice(1)} \u2192 g = ${number(after)}. ${sure}`);
+    ? "No smaller change is enough."
+    : `A smaller change may be enough, but none of up to ${searched} feature${searched === 1 ? "" : "s"}.`;
+  write(byId("found"), `${advice[0].toUpperCase()}${advice.slice(1)}: the estimate becomes ${number(after)}. ${sure}`);
   byId("apply").onclick = () => {
     go(mask, "Change applied");
     byId("find").focus();
@@ -179,14 +191,16 @@ function start() {
   const longest = Math.max(number(range.low).length, number(range.high).length);
   document.documentElement.style.setProperty("--number", `${longest + 1}ch`);
   write(byId("summary"), data.summary);
-  write(byId("g-label"), data.output ? `Explanation g of ${data.output}` : "Explanation g");
+  write(byId("g-label"), data.output ? `Estimated ${data.output}` : "Estimated output");
   byId("scope").append(...data.notes.map((note) => element("li", {}, note)));
   if (data.picture) buildPicture();
   if (data.tokens) buildSentence();
   else buildRows();
   write(byId("hint"), data.tokens
-    ? "Choose a word to remove or restore it. Its colour says what that would do to g now: blue raises it, orange lowers it."
-    : "The number beside a feature says what removing (or restoring) it would do to g now.");
+    ? "Choose a word to remove or restore it. Its colour says what the word does to the output now, among the words that are kept."
+    : "The number beside a feature says what it adds to the output now, among the features that are kept.");
+  byId("removed").hidden = data.removed === null;
+  write(byId("removed"), `Removed means: ${data.removed}.`);
   byId("next-evaluated").hidden = !evaluated;
   byId("threshold").value = data.threshold ?? "";
   byId("threshold").addEventListener("input", drawAnswer);
