@@ -2,23 +2,23 @@
 
 Explanations are either surrogates from `Harmonica.explain`, or attributions of any
 method, read as ``g(mask) = F(baselines) + sum of the kept features' attributions``.
-Each metric evaluates a batch once, for all its examples.
+Each example becomes a function of masks, and `harmonica_core.metrics` does the rest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, Unpack
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, TypedDict, Unpack, get_args
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from captum_harmonica.batch import Bar, look
-from captum_harmonica.features import FeatureMask
-from captum_harmonica.metric_cases import How, explanations, masked, per_function
-from captum_harmonica.value_function import Inputs
-from harmonica_core import Estimate, Surrogate
+from captum_harmonica.batch import groups_of, look
+from captum_harmonica.features import FeatureMask, Inputs, Reduction, as_tuple
+from captum_harmonica.value_function import MaskedForward, Masks, masked_forward
+from harmonica_core import AnchoredSurrogate, Surrogate, from_attributions
 from harmonica_core import metrics as core
 
 __all__ = [
@@ -29,6 +29,40 @@ __all__ = [
     "interpretation_error",
     "truthful_gap",
 ]
+
+
+class How(TypedDict, total=False):
+    """Keywords of every metric.
+
+    Attributes
+    ----------
+    additional_forward_args
+        As given to the method that made the explanation.
+    perturbations_per_eval : int
+        Rows per forward; default 256.
+    max_evaluations : int
+        Masks per example: up to so many are enumerated, and beyond that so many are
+        sampled; default 2**14.
+    seed : int, Generator or None
+        Of the sampled masks; default 0.
+    reduction : {"auto", "value", "sum"}
+        How a feature's value is read off its input positions: "value" if each of them
+        holds the whole (KernelShap, Lime, FeatureAblation), "sum" if each holds its
+        share (gradient methods). "auto", the default, is "value" where they agree.
+
+    Examples
+    --------
+    >>> how: How = {"max_evaluations": 1000, "perturbations_per_eval": 64}
+    >>> f, x = (lambda x: x[:, 0] * x[:, 1]), torch.tensor([[2.0, 3.0]])
+    >>> interpretation_error(f, x, torch.tensor([[3.0, 3.0]]), **how)
+    tensor([2.1213])
+    """
+
+    additional_forward_args: Any
+    perturbations_per_eval: int
+    max_evaluations: int
+    seed: int | np.random.Generator | None
+    reduction: Reduction
 
 
 class Inconsistency(NamedTuple):
@@ -71,7 +105,7 @@ def interpretation_error(
     return_standard_error: bool = False,
     **how: Unpack[How],
 ) -> Any:
-    """``I_p = (E |F(mask) - g(mask)|^p)^(1/p)`` of each example's explanation.
+    """Return ``I_p = (E |F(mask) - g(mask)|^p)^(1/p)`` of each example's explanation.
 
     Parameters
     ----------
@@ -103,17 +137,13 @@ def interpretation_error(
     >>> interpretation_error(f, x, Harmonica(f).explain(x))
     tensor([0.])
     """
-    function = masked(forward_func, inputs, baselines, feature_mask, target, how)
-    found = per_function(
-        function,
-        inputs,
-        attributions,
-        how,
-        lambda case: core.interpretation_error(
-            case.known, case.g, case.known.n_features, p, radius, threshold
-        ),
-        radius,
-    )
+    question = (forward_func, inputs, baselines, target, feature_mask)
+    found = [
+        core.interpretation_error(
+            one.f, one.g, one.n_features, p, radius, threshold, **one.sampling
+        )
+        for one in _cases(question, attributions, how)
+    ]
     return _tensors(found, return_standard_error)
 
 
@@ -130,7 +160,7 @@ def truthful_gap(
     return_standard_error: bool = False,
     **how: Unpack[How],
 ) -> Any:
-    """``T_C = sum_{S in C} <F - g, chi_S>^2``: what g leaves unsaid of readable terms.
+    """Return ``T_C = sum_{S in C} <F - g, chi_S>^2``: what g leaves of readable terms.
 
     Parameters
     ----------
@@ -154,16 +184,18 @@ return_standard_error, **how
     tensor([4.5000])
     """
     wanted = None if terms is None else [tuple(term) for term in terms]
-    function = masked(forward_func, inputs, baselines, feature_mask, target, how)
-    found = per_function(
-        function,
-        inputs,
-        attributions,
-        how,
-        lambda case: core.truthful_gap(
-            case.known, case.g, case.known.n_features, degree, case.renumber(wanted)
-        ),
-    )
+    question = (forward_func, inputs, baselines, target, feature_mask)
+    found = [
+        core.truthful_gap(
+            one.f,
+            one.g,
+            one.n_features,
+            degree,
+            None if wanted is None else one.masked.own_terms(wanted),
+            **one.sampling,
+        )
+        for one in _cases(question, attributions, how)
+    ]
     return _tensors(found, return_standard_error)
 
 
@@ -176,7 +208,7 @@ def inconsistency(
     target: Any = None,
     **how: Unpack[How],
 ) -> Inconsistency:
-    """``log k``, ``I_total`` and ``D_total`` of each example's local models.
+    """Return ``log k``, ``I_total`` and ``D_total`` of each example's local models.
 
     One explanation of all masks has ``log k = 0`` and ``D_total = 0``, and its
     ``I_total`` is `interpretation_error`; a surrogate from `HarmonicaAnchor` pays for a
@@ -189,20 +221,14 @@ def inconsistency(
     >>> inconsistency(f, x, torch.tensor([[3.0, 3.0, 1.0]])).I_total
     tensor([2.1213])
     """
-    function = masked(forward_func, inputs, baselines, feature_mask, target, how)
-    found = per_function(
-        function,
-        inputs,
-        attributions,
-        how,
-        lambda case: core.inconsistency(
-            case.known, case.models(), case.known.n_features, case.regions()
-        ),
-    )
+    question = (forward_func, inputs, baselines, target, feature_mask)
+    found = [
+        core.inconsistency(one.f, *one.models(), **one.sampling)
+        for one in _cases(question, attributions, how)
+    ]
     return Inconsistency(*(_tensors(list(part)) for part in zip(*found, strict=True)))
 
 
-@torch.no_grad()
 def additive_surrogates(
     forward_func: Callable[..., Any],
     inputs: Inputs,
@@ -212,11 +238,11 @@ def additive_surrogates(
     target: Any = None,
     **how: Unpack[How],
 ) -> list[Surrogate]:
-    """What the scores of any Captum method say about removals.
+    """Return what the scores of any Captum method say about removals.
 
     ``g(mask) = F(all removed) + sum of the scores of what is kept``, one `Surrogate`
-    for each example, at the price of one forward: for what-if pages, plots and metrics.
-    Arguments as in `interpretation_error`.
+    for each example, at the price of one evaluation; for what-if pages, plots and
+    metrics. Arguments as in `interpretation_error`.
 
     Examples
     --------
@@ -226,18 +252,114 @@ def additive_surrogates(
     >>> g([[True, True], [True, False]]).tolist()
     [6.0, 3.0]
     """
-    f = masked(forward_func, inputs, baselines, feature_mask, target, how)
-    f, groups = look(f, Bar(None))
-    found: list[Any] = [None] * f.n_functions
-    for group in groups:
-        base = group.evaluate(np.zeros((1, group.n_features), dtype=bool))[0]
-        explained = explanations(attributions, f, group, inputs, base, how)
-        for row, surrogate in zip(group.rows, explained, strict=True):
-            found[row] = surrogate
-    return found
+    question = (forward_func, inputs, baselines, target, feature_mask)
+    return [one.whole for one in _cases(question, attributions, how)]
 
 
-def _tensors(found: list[Estimate], return_standard_error: bool = False) -> Any:
+@dataclass(frozen=True)
+class _Case:
+    """One function of the features that it has, and an explanation of all features."""
+
+    masked: MaskedForward
+    sampling: dict[str, Any]
+    whole: Any = None
+
+    @property
+    def n_features(self) -> int:
+        return len(self.masked.columns)
+
+    @torch.no_grad()
+    def f(self, masks: Masks) -> Any:
+        values = self.masked(masks)
+        return values[:, 0] if values.shape[1] == 1 else values
+
+    @property
+    def g(self) -> Any:
+        return self._on_own_features(self.whole)
+
+    def models(self) -> tuple[Any, ...]:
+        """Return the local models, the number of features, and who explains what."""
+        parts = getattr(self.whole, "surrogates", (self.whole,))
+        local = [self._on_own_features(g) for g in parts]
+        if not isinstance(self.whole, AnchoredSurrogate):
+            return local, self.n_features
+        return local, self.n_features, self._on_own_features(self.whole.nearest)
+
+    def _on_own_features(self, g: Any) -> Any:
+        if self.n_features == self.masked.features.n_features:
+            return g
+        return lambda masks: g(self.masked.on_all_columns(masks))
+
+
+def _cases(question: tuple[Any, ...], attributions: Any, how: How) -> list[_Case]:
+    """Return each function of a batch with its explanation; refuse wrong keywords."""
+    unknown = sorted(set(how) - set(How.__annotations__))
+    if unknown:
+        raise TypeError(
+            f"unknown arguments {unknown}; needed some of {sorted(How.__annotations__)}"
+        )
+    reduction = how.get("reduction", "auto")
+    if reduction not in get_args(Reduction):
+        raise ValueError(
+            f'reduction={reduction!r}; needed "auto", "value" or "sum", the way a '
+            "feature's value is read off its input positions"
+        )
+    f = masked_forward(
+        *question[:4],
+        how.get("additional_forward_args"),
+        question[4],
+        how.get("perturbations_per_eval", 256),
+    )
+    f, _ = look(f)
+    options = {"batch_size": f.masks_per_call} | {
+        name: value
+        for name, value in how.items()
+        if name in ("max_evaluations", "seed")
+    }
+    cases = [_Case(one, options) for group in groups_of(f) for one in group.functions()]
+    cases.sort(key=lambda case: case.masked.examples[0])
+    given = list(attributions) if isinstance(attributions, (list, tuple)) else None
+    explained = [attributions] if given is None else given
+    if isinstance(explained[0], Tensor):
+        explained = _additive(explained, cases, question[1], reduction)
+    if len(explained) != len(cases):
+        raise ValueError(
+            f"got {len(explained)} surrogates for {len(cases)} explained functions; "
+            "needed one per example"
+        )
+    return [
+        replace(case, whole=one) for case, one in zip(cases, explained, strict=True)
+    ]
+
+
+def _additive(
+    given: list[Tensor], cases: list[_Case], inputs: Inputs, reduction: Reduction
+) -> list[Surrogate]:
+    """Return the surrogates of attributions, which need F(all removed)."""
+    base = [one.f(np.zeros((1, one.n_features), dtype=bool))[0] for one in cases]
+    features, joint = cases[0].masked.features, cases[0].masked.joint
+    n_outputs = np.size(base[0])
+    n_rows = len(cases) * n_outputs
+    got = [tuple(one.shape) for one in given]
+    needed = [(n_rows, *tensor.shape[1:]) for tensor in as_tuple(inputs)]
+    if got == [(n_rows, features.n_features)]:
+        rows = given[0].detach().cpu().double()
+    elif got == needed:
+        owner = torch.arange(len(cases)).repeat_interleave(n_outputs)
+        rows = features.gather(given, owner, inputs, joint, reduction)
+    else:
+        raise ValueError(
+            f"attributions have shapes {got}; needed {needed}, like the inputs, or one "
+            "tensor (n_examples, n_features)"
+        )
+    scores = rows.reshape(len(cases), n_outputs, -1).numpy().swapaxes(1, 2)
+    return [
+        from_attributions(one if np.ndim(b) else one[:, 0], b)
+        for one, b in zip(scores, base, strict=True)
+    ]
+
+
+def _tensors(found: list[Any], return_standard_error: bool = False) -> Any:
     value = torch.tensor(np.stack([one.value for one in found]), dtype=torch.float32)
     if not return_standard_error:
         return value
