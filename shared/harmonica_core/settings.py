@@ -193,7 +193,13 @@ def check_tolerance(tolerance: object) -> float | None:
 
 
 def check_budget(budget: object, n_features: int, name: str = "budget") -> int:
-    """Return the number of masks to evaluate, at least 2; errors call it ``name``."""
+    """Return the number of masks to evaluate, at least 2; errors call it ``name``.
+
+    Examples
+    --------
+    >>> check_budget(100, n_features=20), check_budget("auto", n_features=20)
+    (100, 1064)
+    """
     if isinstance(budget, str) and budget == "auto":
         return auto_budget(n_features)
     if not is_whole(budget):

@@ -104,9 +104,9 @@ def _fit_one_polynomial(
     if settings.solver == "bayes" and not whole:
         degree = None if settings.degree is None else min(settings.degree, n)
         fit = fit_bayes(masks, flat, degree, prior)
-        found = posterior_surrogates(fit, masks, values, radius, settings.degree)
+        smooth = posterior_surrogates(fit, masks, values, radius, settings.degree)
         limited = settings.ends and degree is not None
-        return [_through_ends(one) for one in found] if limited else found
+        return [_through_ends(one) for one in smooth] if limited else smooth
     grows = settings.solver == "bayes" and settings.degree is None
     readable = ReadableSet.of(
         settings.terms, n, n if grows else settings.published_degree
