@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal
 
 import numpy as np
@@ -30,6 +30,8 @@ class _Explained:
     joint: bool
     asked_by: str
     question: bytes | None
+    inputs: Any = None
+    return_input_shape: bool = True
 
     def answers(self, asked_by: str, question: Any, forward_func: Any) -> bool:
         """Return whether another method asks the same; the same one asks anew."""
@@ -83,7 +85,9 @@ class Harmonica(KernelShap, ShapleyValueSampling):
     tensor([[1., 2., 4.]])
     """
 
+    # What the core calls it, and the settings that it alone has.
     _method = "harmonica"
+    _own: dict[str, Any] = {}
 
     def __init__(
         self,
@@ -96,20 +100,23 @@ class Harmonica(KernelShap, ShapleyValueSampling):
         terms: Iterable[tuple[int, ...]] | None = None,
         ends: bool = True,
         index: str = "SV",
-        **unknown: Any,
+        **own: Any,
     ) -> None:
-        if "solver" in unknown:
+        if "solver" in own:
             raise TypeError('solver= is now engine=: "auto", "bayes" or "lasso"')
+        unknown = sorted(own.keys() - self._own.keys())
         if unknown:
-            raise TypeError(f"unexpected arguments {sorted(unknown)}")
+            raise TypeError(f"{type(self).__name__} takes no argument {unknown[0]!r}")
         PerturbationAttribution.__init__(self, forward_func)
         self.degree = degree
         self.alpha = alpha
         self.seed = seed
         self.engine = engine
-        self.terms = terms
+        self.terms = tuple(terms) if isinstance(terms, Iterator) else terms
         self.ends = ends
         self.index = index
+        for name, value in (self._own | own).items():
+            setattr(self, name, value)
         self._last: _Explained | None = None
 
     @log_usage(part_of_slo=True)
@@ -167,13 +174,13 @@ class Harmonica(KernelShap, ShapleyValueSampling):
         >>> Harmonica(f).attribute(torch.tensor([[2.0, 3.0, 1.0]]), baselines=0)
         tensor([[3., 3., 1.]])
         """
-        found, *shape = self._found(
+        found = self._found(
             *("attribute", inputs, baselines, target, additional_forward_args),
             *(feature_mask, n_samples, perturbations_per_eval),
             *(return_input_shape, show_progress),
         )
         values = [indices.feature_values(one, self.index) for one in found.surrogates]
-        return _shaped(found, values, *shape)
+        return _shaped(found, values)
 
     @torch.no_grad()
     def attribute_std(self, *arguments: Any, **named: Any) -> Inputs:
@@ -200,9 +207,9 @@ class Harmonica(KernelShap, ShapleyValueSampling):
                 f"index={index!r} states no standard deviations; needed Harmonica or "
                 'HarmonicaLocal with engine="bayes" and index="SV"'
             )
-        found, *shape = self._found("attribute_std", *arguments, **named)
+        found = self._found("attribute_std", *arguments, **named)
         pairs = [one.shapley_values(return_std=True) for one in found.surrogates]
-        return _shaped(found, [std for _, std in pairs], *shape)
+        return _shaped(found, [std for _, std in pairs])
 
     @torch.no_grad()
     def explain(
@@ -241,7 +248,7 @@ class Harmonica(KernelShap, ShapleyValueSampling):
         >>> g.spectrum[(0, 1)], g.term_name((0, 1))
         (1.5, 'input[0] × input[1]')
         """
-        found, *_ = self._found("explain", *arguments, **named)
+        found = self._found("explain", *arguments, **named)
         names = found.features.names if feature_names is None else tuple(feature_names)
         outputs = None if output_names is None else tuple(output_names)
         return [one.with_names(names, outputs) for one in found.surrogates]
@@ -264,11 +271,8 @@ class Harmonica(KernelShap, ShapleyValueSampling):
         perturbations_per_eval: int = 1,
         return_input_shape: bool = True,
         show_progress: bool = False,
-    ) -> tuple[_Explained, Inputs, bool]:
-        """Return surrogates, inputs and ``return_input_shape``.
-
-        The surrogates are those of the call before if it asked the same, or new ones.
-        """
+    ) -> _Explained:
+        """Return surrogates: those of the call before if it asked the same, or new."""
         settings = self._settings()
         indices.check_index(self.index)
         question = (inputs, baselines, target, additional_forward_args, feature_mask)
@@ -287,11 +291,12 @@ class Harmonica(KernelShap, ShapleyValueSampling):
             asked = picture(whole, self.forward_func)
             last = _Explained(tuple(found), f.features, joint, asked_by, asked)
         self._last = last
-        if not several and last.surrogates[0].n_outputs > 1:
-            ask_for_target(
-                (len(as_tuple(inputs)[0]), last.surrogates[0].n_outputs), target
-            )
-        return last, inputs, return_input_shape
+        n_outputs = last.surrogates[0].n_outputs
+        if n_outputs > 1 and not several:
+            ask_for_target((len(as_tuple(inputs)[0]), n_outputs), target)
+        return dataclasses.replace(
+            last, inputs=inputs, return_input_shape=return_input_shape
+        )
 
     def _settings(self) -> Settings:
         own = {name: value for name, value in vars(self).items() if name in _SETTINGS}
@@ -306,13 +311,11 @@ def _is_llm(forward_func: Any) -> bool:
     return isinstance(getattr(forward_func, "__self__", None), LLMAttribution)
 
 
-def _shaped(
-    found: _Explained, values: list[Any], inputs: Inputs, return_input_shape: bool
-) -> Inputs:
+def _shaped(found: _Explained, values: list[Any]) -> Inputs:
     """Return values ``(n_features[, n_outputs])`` of surrogates in Captum's shape."""
     columns = [one.reshape(len(one), -1).T for one in values]
     rows = torch.from_numpy(np.concatenate(columns).astype(np.float32))
-    if not return_input_shape:
-        return rows.to(as_tuple(inputs)[0].device)
+    if not found.return_input_shape:
+        return rows.to(as_tuple(found.inputs)[0].device)
     owner = torch.arange(len(values)).repeat_interleave(len(columns[0]))
-    return found.features.spread(rows, owner, inputs, found.joint)
+    return found.features.spread(rows, owner, found.inputs, found.joint)

@@ -51,8 +51,9 @@ class Group:
         """Features that these examples really have."""
         return len(self.f.columns)
 
+    @property
     def functions(self) -> list[MaskedForward]:
-        """Return the function of each of these examples alone."""
+        """The function of each of these examples alone."""
         columns = self.f.columns
         return [self.f.of(self.rows[k : k + 1], columns) for k in range(len(self.rows))]
 
@@ -89,7 +90,7 @@ def groups_of(f: MaskedForward) -> list[Group]:
     """Return the groups of a batch: one for each set of features that occurs."""
     present = f.features.present(f.n_examples)
     if f.joint:
-        present = present.any(axis=0, keepdims=True)
+        present = np.atleast_2d(present.any(axis=0))
     kinds, kind_of = np.unique(present, axis=0, return_inverse=True)
     members = [np.flatnonzero(kind_of.ravel() == k) for k in range(len(kinds))]
     return [
@@ -177,9 +178,7 @@ def _plans(
     settings.check_features(f.features.n_features)
     plans = []
     for group in groups_of(f):
-        own = settings
-        if settings.terms is not None:
-            own = replace(settings, terms=group.f.own_terms(settings.terms))
+        own = replace(settings, terms=group.f.own_terms(settings.terms))
         budget = check_budget(n_samples, group.n_features, "n_samples")
         plans.append((group, own, draw_design(own, group.n_features, budget, seed)))
     return plans

@@ -8,17 +8,15 @@ Each example becomes a function of masks, and `harmonica_core.metrics` does the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypedDict, Unpack, get_args
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from captum_harmonica.batch import groups_of, look
-from captum_harmonica.features import FeatureMask, Inputs, Reduction, as_tuple
-from captum_harmonica.value_function import MaskedForward, Masks, masked_forward
-from harmonica_core import AnchoredSurrogate, Surrogate, from_attributions
+from captum_harmonica.features import FeatureMask, Inputs
+from captum_harmonica.metric_cases import How, cases_of
+from harmonica_core import Surrogate
 from harmonica_core import metrics as core
 
 __all__ = [
@@ -29,40 +27,6 @@ __all__ = [
     "interpretation_error",
     "truthful_gap",
 ]
-
-
-class How(TypedDict, total=False):
-    """Keywords of every metric.
-
-    Attributes
-    ----------
-    additional_forward_args
-        As given to the method that made the explanation.
-    perturbations_per_eval : int
-        Rows per forward; default 256.
-    max_evaluations : int
-        Masks per example: up to so many are enumerated, and beyond that so many are
-        sampled; default 2**14.
-    seed : int, Generator or None
-        Of the sampled masks; default 0.
-    reduction : {"auto", "value", "sum"}
-        How a feature's value is read off its input positions: "value" if each of them
-        holds the whole (KernelShap, Lime, FeatureAblation), "sum" if each holds its
-        share (gradient methods). "auto", the default, is "value" where they agree.
-
-    Examples
-    --------
-    >>> how: How = {"max_evaluations": 1000, "perturbations_per_eval": 64}
-    >>> f, x = (lambda x: x[:, 0] * x[:, 1]), torch.tensor([[2.0, 3.0]])
-    >>> interpretation_error(f, x, torch.tensor([[3.0, 3.0]]), **how)
-    tensor([2.1213])
-    """
-
-    additional_forward_args: Any
-    perturbations_per_eval: int
-    max_evaluations: int
-    seed: int | np.random.Generator | None
-    reduction: Reduction
 
 
 class Inconsistency(NamedTuple):
@@ -137,12 +101,12 @@ def interpretation_error(
     >>> interpretation_error(f, x, Harmonica(f).explain(x))
     tensor([0.])
     """
-    question = (forward_func, inputs, baselines, target, feature_mask)
+    cases = cases_of(
+        forward_func, inputs, attributions, baselines, feature_mask, target, how
+    )
     found = [
-        core.interpretation_error(
-            one.f, one.g, one.n_features, p, radius, threshold, **one.sampling
-        )
-        for one in _cases(question, attributions, how)
+        core.interpretation_error(*one.fgn, p, radius, threshold, **one.sampling)
+        for one in cases
     ]
     return _tensors(found, return_standard_error)
 
@@ -184,17 +148,14 @@ return_standard_error, **how
     tensor([4.5000])
     """
     wanted = None if terms is None else [tuple(term) for term in terms]
-    question = (forward_func, inputs, baselines, target, feature_mask)
+    cases = cases_of(
+        forward_func, inputs, attributions, baselines, feature_mask, target, how
+    )
     found = [
         core.truthful_gap(
-            one.f,
-            one.g,
-            one.n_features,
-            degree,
-            None if wanted is None else one.masked.own_terms(wanted),
-            **one.sampling,
+            *one.fgn, degree, one.masked.own_terms(wanted), **one.sampling
         )
-        for one in _cases(question, attributions, how)
+        for one in cases
     ]
     return _tensors(found, return_standard_error)
 
@@ -221,11 +182,10 @@ def inconsistency(
     >>> inconsistency(f, x, torch.tensor([[3.0, 3.0, 1.0]])).I_total
     tensor([2.1213])
     """
-    question = (forward_func, inputs, baselines, target, feature_mask)
-    found = [
-        core.inconsistency(one.f, *one.models(), **one.sampling)
-        for one in _cases(question, attributions, how)
-    ]
+    cases = cases_of(
+        forward_func, inputs, attributions, baselines, feature_mask, target, how
+    )
+    found = [core.inconsistency(*one.models, **one.sampling) for one in cases]
     return Inconsistency(*(_tensors(list(part)) for part in zip(*found, strict=True)))
 
 
@@ -252,111 +212,10 @@ def additive_surrogates(
     >>> g([[True, True], [True, False]]).tolist()
     [6.0, 3.0]
     """
-    question = (forward_func, inputs, baselines, target, feature_mask)
-    return [one.whole for one in _cases(question, attributions, how)]
-
-
-@dataclass(frozen=True)
-class _Case:
-    """One function of the features that it has, and an explanation of all features."""
-
-    masked: MaskedForward
-    sampling: dict[str, Any]
-    whole: Any = None
-
-    @property
-    def n_features(self) -> int:
-        return len(self.masked.columns)
-
-    @torch.no_grad()
-    def f(self, masks: Masks) -> Any:
-        values = self.masked(masks)
-        return values[:, 0] if values.shape[1] == 1 else values
-
-    @property
-    def g(self) -> Any:
-        return self._on_own_features(self.whole)
-
-    def models(self) -> tuple[Any, ...]:
-        """Return the local models, the number of features, and who explains what."""
-        parts = getattr(self.whole, "surrogates", (self.whole,))
-        local = [self._on_own_features(g) for g in parts]
-        if not isinstance(self.whole, AnchoredSurrogate):
-            return local, self.n_features
-        return local, self.n_features, self._on_own_features(self.whole.nearest)
-
-    def _on_own_features(self, g: Any) -> Any:
-        if self.n_features == self.masked.features.n_features:
-            return g
-        return lambda masks: g(self.masked.on_all_columns(masks))
-
-
-def _cases(question: tuple[Any, ...], attributions: Any, how: How) -> list[_Case]:
-    """Return each function of a batch with its explanation; refuse wrong keywords."""
-    unknown = sorted(set(how) - set(How.__annotations__))
-    if unknown:
-        raise TypeError(
-            f"unknown arguments {unknown}; needed some of {sorted(How.__annotations__)}"
-        )
-    reduction = how.get("reduction", "auto")
-    if reduction not in get_args(Reduction):
-        raise ValueError(
-            f'reduction={reduction!r}; needed "auto", "value" or "sum", the way a '
-            "feature's value is read off its input positions"
-        )
-    f = masked_forward(
-        *question[:4],
-        how.get("additional_forward_args"),
-        question[4],
-        how.get("perturbations_per_eval", 256),
+    cases = cases_of(
+        forward_func, inputs, attributions, baselines, feature_mask, target, how
     )
-    f, _ = look(f)
-    options = {"batch_size": f.masks_per_call} | {
-        name: value
-        for name, value in how.items()
-        if name in ("max_evaluations", "seed")
-    }
-    cases = [_Case(one, options) for group in groups_of(f) for one in group.functions()]
-    cases.sort(key=lambda case: case.masked.examples[0])
-    given = list(attributions) if isinstance(attributions, (list, tuple)) else None
-    explained = [attributions] if given is None else given
-    if isinstance(explained[0], Tensor):
-        explained = _additive(explained, cases, question[1], reduction)
-    if len(explained) != len(cases):
-        raise ValueError(
-            f"got {len(explained)} surrogates for {len(cases)} explained functions; "
-            "needed one per example"
-        )
-    return [
-        replace(case, whole=one) for case, one in zip(cases, explained, strict=True)
-    ]
-
-
-def _additive(
-    given: list[Tensor], cases: list[_Case], inputs: Inputs, reduction: Reduction
-) -> list[Surrogate]:
-    """Return the surrogates of attributions, which need F(all removed)."""
-    base = [one.f(np.zeros((1, one.n_features), dtype=bool))[0] for one in cases]
-    features, joint = cases[0].masked.features, cases[0].masked.joint
-    n_outputs = np.size(base[0])
-    n_rows = len(cases) * n_outputs
-    got = [tuple(one.shape) for one in given]
-    needed = [(n_rows, *tensor.shape[1:]) for tensor in as_tuple(inputs)]
-    if got == [(n_rows, features.n_features)]:
-        rows = given[0].detach().cpu().double()
-    elif got == needed:
-        owner = torch.arange(len(cases)).repeat_interleave(n_outputs)
-        rows = features.gather(given, owner, inputs, joint, reduction)
-    else:
-        raise ValueError(
-            f"attributions have shapes {got}; needed {needed}, like the inputs, or one "
-            "tensor (n_examples, n_features)"
-        )
-    scores = rows.reshape(len(cases), n_outputs, -1).numpy().swapaxes(1, 2)
-    return [
-        from_attributions(one if np.ndim(b) else one[:, 0], b)
-        for one, b in zip(scores, base, strict=True)
-    ]
+    return [one.whole for one in cases]
 
 
 def _tensors(found: list[Any], return_standard_error: bool = False) -> Any:

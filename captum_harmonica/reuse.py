@@ -99,7 +99,7 @@ class _Pickler(pickle.Pickler):
 
 def _content(tensor: Tensor) -> Any:
     flat = _plain(tensor).cpu().contiguous().reshape(-1).view(torch.uint8)
-    digest = hashlib.blake2b(flat.numpy(), digest_size=16).digest()
+    digest = hashlib.blake2b(flat.numpy().data, digest_size=16).digest()
     return "tensor", str(tensor.device), str(tensor.dtype), tuple(tensor.shape), digest
 
 

@@ -123,15 +123,10 @@ class MaskedForward:
         kept[:, self.columns] = masks
         return kept
 
-    def own_terms(self, terms: Iterable[Sequence[int]]) -> list[tuple[int, ...]]:
-        """Return terms in the numbering of ``columns``, without those of others.
-
-        Examples
-        --------
-        >>> f = masked_forward(lambda x: x.sum(1), torch.ones(1, 3))
-        >>> f.of(np.array([0]), np.array([0, 2])).own_terms([(0, 2), (1,), (2,)])
-        [(0, 1), (1,)]
-        """
+    def own_terms(self, terms: Iterable[Sequence[int]] | None) -> Any:
+        """Return terms in the numbering of ``columns``, without those of others."""
+        if terms is None:
+            return None
         place = {int(column): i for i, column in enumerate(self.columns)}
         held = [term for term in terms if all(i in place for i in term)]
         return [tuple(place[i] for i in term) for term in held]
@@ -144,8 +139,9 @@ class MaskedForward:
         args = (self._selected(arg, owner) for arg in self.args or ())
         output = self.forward_func(*masked, *args)
         output = _select(output, self._selected(self.target, owner, lone_number=True))
-        if self.one_output:
-            _check_one_output(output, len(owner), self.target)
+        one = not isinstance(output, Tensor) or output.numel() in (1, len(owner))
+        if self.one_output and not one:
+            ask_for_target(tuple(output.shape), self.target)
         return output
 
     def _masked(self, j: int, masks: Tensor, owner: Tensor) -> Tensor:
@@ -236,14 +232,8 @@ def _select(output: Any, target: Any) -> Any:
         ) from error
 
 
-def _check_one_output(output: Any, n_rows: int, target: Any) -> None:
-    """Refuse several values per example, as KernelShap does."""
-    if isinstance(output, Tensor) and output.numel() not in (1, n_rows):
-        ask_for_target(tuple(output.shape), target)
-
-
 def ask_for_target(shape: tuple[int, ...], target: Any) -> None:
-    """Raise the error of a forward that returns several values per example."""
+    """Refuse several values per example, with KernelShap's kind of error."""
     raise AssertionError(
         f"with target={target!r} forward_func returns shape {shape}: several values "
         "per example; needed one: pass target=, the number of the output to explain, "

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Literal
-
 from captum_harmonica.attribution import Harmonica
-
-Strength = float | Literal["auto"]
 
 
 class HarmonicaLocal(Harmonica):
@@ -17,10 +12,10 @@ class HarmonicaLocal(Harmonica):
 
     Parameters
     ----------
-    forward_func, degree, alpha, seed, **settings
+    forward_func, degree, alpha, seed, engine, terms, ends, index
         As in `Harmonica`.
     radius : int
-        Features that may be removed, at most; larger than the number of features
+        Features that may be removed, at most (4); larger than the number of features
         means all of them.
 
     Examples
@@ -32,19 +27,7 @@ class HarmonicaLocal(Harmonica):
     """
 
     _method = "local"
-
-    def __init__(
-        self,
-        forward_func: Callable[..., Any],
-        degree: int | None = None,
-        alpha: Strength = "auto",
-        seed: int | None = None,
-        *,
-        radius: int = 4,
-        **settings: Any,
-    ) -> None:
-        Harmonica.__init__(self, forward_func, degree, alpha, seed, **settings)
-        self.radius = radius
+    _own = {"radius": 4}
 
 
 class HarmonicaAnchor(Harmonica):
@@ -56,10 +39,10 @@ class HarmonicaAnchor(Harmonica):
 
     Parameters
     ----------
-    forward_func, degree, alpha, seed, **settings
+    forward_func, degree, alpha, seed, engine, terms, ends, index
         As in `Harmonica`.
     anchors : int
-        k: the input itself and k - 1 masks drawn at random.
+        k (3): the input itself and k - 1 masks drawn at random.
 
     Examples
     --------
@@ -71,19 +54,7 @@ class HarmonicaAnchor(Harmonica):
     """
 
     _method = "anchor"
-
-    def __init__(
-        self,
-        forward_func: Callable[..., Any],
-        degree: int | None = None,
-        alpha: Strength = "auto",
-        seed: int | None = None,
-        *,
-        anchors: int = 3,
-        **settings: Any,
-    ) -> None:
-        Harmonica.__init__(self, forward_func, degree, alpha, seed, **settings)
-        self.anchors = anchors
+    _own = {"anchors": 3}
 
 
 class HarmonicaAnchorConstrained(HarmonicaAnchor):
@@ -91,7 +62,7 @@ class HarmonicaAnchorConstrained(HarmonicaAnchor):
 
     Parameters
     ----------
-    forward_func, degree, alpha, seed, **settings
+    forward_func, degree, alpha, seed, engine, terms, ends, index, anchors
         As in `HarmonicaAnchor`.
     consistency : float or "auto"
         Strength of the pull, in the units of the output: 0 leaves the anchors alone,
@@ -107,19 +78,7 @@ class HarmonicaAnchorConstrained(HarmonicaAnchor):
     """
 
     _method = "constrained"
-
-    def __init__(
-        self,
-        forward_func: Callable[..., Any],
-        degree: int | None = None,
-        alpha: Strength = "auto",
-        seed: int | None = None,
-        *,
-        consistency: Strength = "auto",
-        **settings: Any,
-    ) -> None:
-        HarmonicaAnchor.__init__(self, forward_func, degree, alpha, seed, **settings)
-        self.consistency = consistency
+    _own = {"anchors": 3, "consistency": "auto"}
 
 
 class LowDegree(Harmonica):
