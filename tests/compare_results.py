@@ -21,24 +21,35 @@ CELL = {
     "seconds": NUMBER,
     "numbers": {str: [NUMBER]},
 }
+ABOUT = {
+    **dict.fromkeys(("data", "model", "output", "removed"), str),
+    "n_features": int,
+    "truth": {"enumerated", "TreeSHAP", "sampled"},
+    "cases": [str],
+    "features": [str],
+}
 SETTINGS = {
     "task": {"tabular", "text", "image", "games", "custom"},
     "methods": [str],
     "budgets": [int],
     "radii": [str],
     "n_evaluations": int,
-    "seed": int,
+    "n_truth": int,
+    "seeds": [int],
     "data": (str, type(None)),
     "label": (str, type(None)),
     "model": (str, type(None)),
+    "features": (str, type(None)),
+    "background": (str, type(None)),
     "unit": {"word", "sentence"},
     "superpixels": int,
     "baseline": {"zero", "mean", "blur"},
     "n_cases": int,
+    "about": [ABOUT],
 }
 SCHEMA = {
     "format": {"harmonica-compare"},
-    "version": {1},
+    "version": {2},
     "settings": SETTINGS,
     "versions": {str: str},
     "cells": [CELL],

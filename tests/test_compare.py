@@ -2,6 +2,8 @@
 
 import csv
 import json
+import re
+from pathlib import Path
 
 import browser
 import numpy as np
@@ -10,20 +12,20 @@ from compare_results import SCHEMA, check_file, compare, mismatches
 
 from harmonica_compare.methods import METHODS
 from harmonica_compare.results import Results
-from harmonica_compare.tables import mean
-from harmonica_core import plots, registry
+from harmonica_compare.summary import interval, scores
+from harmonica_core import registry
 
 
 def test_the_schema_check_finds_what_is_wrong(games, tmp_path):
     out = tmp_path / "out"
     args = ["--task", "games", "--data", games, "--cases", 1, "--budget", 20]
-    assert compare(*args, "--methods", "harmonica-2", "--radii", "1", out=out) == 0
+    assert compare(*args, "--methods", "published-2", "--radii", "1", out=out) == 0
     good = json.loads((out / "results.json").read_text())
     assert mismatches(good, SCHEMA) == []
     cell = good["cells"][0]
     for wrong in (
         {**good, "complete": 1},
-        {**good, "version": 2},
+        {**good, "version": 1},
         {**good, "more": 1},
         {**good, "cells": [{**cell, "budget": "20"}]},
         {**good, "cells": [{**cell, "n_calls": True}]},
@@ -45,11 +47,17 @@ def test_games_with_every_method(games, tmp_path, capsys):
     results = check_file(out / "results.json")
     assert results.complete and len(results.cells) == len(METHODS)
     status = {cell.method: cell for cell in results.cells}
-    # shapiq's ProxySPEX needs more than 5 features; that costs only its own cell.
-    assert {m for m, c in status.items() if c.status == "failed"} <= {"proxyspex"}
+    # shapiq's sparse methods need more than 5 features; that costs only their cells.
+    assert {m for m, c in status.items() if c.status == "failed"} <= {
+        "proxyspex",
+        "spex",
+    }
     assert status["ig"].status == status["ih"].status == "not applicable"
     assert "no gradients" in status["ig"].message
-    exact = status["harmonica-auto"].numbers
+    exact = status["harmonica"].numbers
+    assert exact["shapley"][0] == pytest.approx(0, abs=1e-9)
+    assert exact["pairs"][0] == pytest.approx(0, abs=1e-9)
+    assert exact["first_seconds"][0] >= 0
     assert exact["L2@inf"][0] == pytest.approx(0, abs=1e-9)
     assert exact["L2@inf"][0] < status["kernelshap"].numbers["L2@inf"][0]
     rows = list(csv.DictReader((out / "tables.csv").read_text().splitlines()))
@@ -90,16 +98,16 @@ def test_tabular_from_a_csv(tmp_path):
     out = tmp_path / "out"
     code = compare(
         *("--data", tmp_path / "table.csv", "--label", "answer", "--cases", 1),
-        *("--budget", 16, "--methods", "harmonica-3,ig,ih"),
+        *("--budget", 16, "--methods", "published-3,ig,ih"),
         out=out,
     )
     assert code == 0
     cells = {(c.case, c.method): c for c in check_file(out / "results.json").cells}
-    assert cells["MLP, row 0", "ih"].status == "ok"
-    trees = cells["boosted trees, row 0", "ig"]
+    assert cells["table.csv, MLP, row 0", "ih"].status == "ok"
+    trees = cells["table.csv, trees, row 0", "ig"]
     assert (trees.status, trees.message) == (
         "not applicable",
-        "trees have no gradients",
+        "RandomForestClassifier has no gradients",
     )
 
 
@@ -118,7 +126,7 @@ def test_text(texts, tmp_path, unit):
     out, cache = tmp_path / "out", tmp_path / "cache"
     args = [
         *("--task", "text", "--data", texts, "--unit", unit, "--cache", cache),
-        *("--cases", 1, "--budget", 12, "--methods", "harmonica-2,ig,kernelshap"),
+        *("--cases", 1, "--budget", 12, "--methods", "published-2,ig,kernelshap"),
         *("--radii", "1,inf"),
     ]
     assert compare(*args, out=out) == 0
@@ -142,7 +150,7 @@ def test_image(tmp_path):
     out = tmp_path / "out"
     code = compare(
         *("--task", "image", "--data", tmp_path / "pictures", "--superpixels", 3),
-        *("--baseline", "blur", "--budget", 10, "--methods", "harmonica-2,ig"),
+        *("--baseline", "blur", "--budget", 10, "--methods", "published-2,ig"),
         *("--evaluations", 16, "--radii", "1,inf"),
         out=out,
     )
@@ -161,9 +169,9 @@ def test_custom_value_function(tmp_path, monkeypatch):
     )
     monkeypatch.chdir(tmp_path)
     out = tmp_path / "out"
-    args = ["--task", "custom", "--model", "mine:make", "--methods", "harmonica-2,lime"]
+    args = ["--task", "custom", "--model", "mine:make", "--methods", "published-2,lime"]
     assert compare(*args, out=out, jobs=1) == 0
-    assert len(check_file(out / "results.json").cells) == 4
+    assert len(check_file(out / "results.json").cells) == 2 * 3
 
 
 def test_custom_model_with_a_table(tmp_path, monkeypatch):
@@ -179,7 +187,7 @@ def test_custom_model_with_a_table(tmp_path, monkeypatch):
     out = tmp_path / "out"
     code = compare(
         *("--task", "custom", "--model", "theirs:make", "--data", "rows.csv"),
-        *("--cases", 2, "--budget", 10, "--methods", "harmonica-3"),
+        *("--cases", 2, "--budget", 10, "--methods", "published-3"),
         out=out,
     )
     assert code == 0
@@ -205,13 +213,13 @@ def test_custom_torch_module_has_gradients(tmp_path, monkeypatch):
     out = tmp_path / "out"
     code = compare(
         *("--task", "custom", "--model", "network:Product", "--data", "rows.csv"),
-        *("--cases", 1, "--budget", 300, "--methods", "harmonica-2,ig,ih"),
+        *("--cases", 1, "--budget", 300, "--methods", "harmonica,ig,ih"),
         out=out,
     )
     assert code == 0
     cells = {cell.method: cell for cell in check_file(out / "results.json").cells}
     assert {cell.status for cell in cells.values()} == {"ok"}
-    assert cells["harmonica-2"].numbers["L2@inf"][0] == pytest.approx(0, abs=1e-5)
+    assert cells["harmonica"].numbers["L2@inf"][0] == pytest.approx(0, abs=1e-5)
     # One product: gradients sum to the ends but miss the pair, Hessians do not.
     for method in ("ig", "ih"):
         gap = cells[method].numbers["efficiency_gap"][0]
@@ -223,9 +231,9 @@ def test_custom_torch_module_has_gradients(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "values, args",
     [
-        (np.arange(32.0) ** 2, ["--radii", "1,2", "--methods", "harmonica-2,lime"]),
+        (np.arange(32.0) ** 2, ["--radii", "1,2", "--methods", "published-2,lime"]),
         (np.arange(32.0), ["--methods", "ig,ih"]),
-        (np.ones(32), ["--methods", "harmonica-2,harmonica-3,anchor-3,lime"]),
+        (np.ones(32), ["--methods", "published-2,published-3,anchor-3,lime"]),
     ],
     ids=["no inf", "nothing applicable", "constant"],
 )
@@ -236,7 +244,7 @@ def test_reports_without_some_figures(tmp_path, values, args):
     assert compare(*task, *args, out=out) == 0
     assert check_file(out / "results.json").complete
     page = (out / "report.html").read_text()
-    assert page.endswith("</html>\n") and "Error against budget" not in page
+    assert page.endswith("</html>\n") and "What was compared" in page
 
 
 def test_a_radius_that_only_the_second_case_has(tmp_path):
@@ -245,43 +253,22 @@ def test_a_radius_that_only_the_second_case_has(tmp_path):
     for name, n in [("a", 2), ("b", 4)]:
         np.savez(folder / f"{name}.npz", values=np.arange(2.0**n)[None] ** 2)
     args = ["--task", "games", "--data", folder, "--radii", "2,4", "--budget", 10]
-    assert compare(*args, "--methods", "harmonica-2", out=out) == 0
+    assert compare(*args, "--methods", "published-2", out=out) == 0
     results = check_file(out / "results.json")
-    wide = mean(list(results.cells), "L2@4")
-    assert [float(wide), wide.standard_error] == results.cells[1].numbers["L2@4"]
-
-
-def test_the_trade_off_names_its_points(games, tmp_path, monkeypatch):
-    drawn = []
-
-    def remember(curves, *, labels=None, ax=None):
-        drawn.append((curves, labels))
-        return trade_off(curves, labels=labels, ax=ax)
-
-    trade_off = plots.trade_off
-    monkeypatch.setattr(plots, "trade_off", remember)
-    out = tmp_path / "out"
-    args = ["--task", "games", "--data", games, "--budget", 24, "--cases", 1]
-    methods = "harmonica-3,constrained,anchor-5,anchor-3,lime"
-    assert compare(*args, "--methods", methods, "--radii", "inf", out=out) == 0
-    ((curves, labels),) = drawn
-    assert labels["Harmonica"] == ["degree 3", "3 anchors", "5 anchors"]
-    (constrained,) = curves["Harmonica-constrained, 5 anchors"]
-    assert constrained[0] == pytest.approx(np.log(5))
-    assert [round(float(np.exp(x))) for x, _ in curves["Harmonica"]] == [1, 3, 5]
-    assert [len(curves[name]) for name in labels] == [3, 1]
+    wide = interval(scores(results, "L2@4", 10)["published-2"])
+    assert (wide.mean, wide.n_cases) == (results.cells[1].numbers["L2@4"][0], 1)
 
 
 def test_only_the_direction_that_is_better_is_marked(games, tmp_path):
     out = tmp_path / "out"
     args = ["--task", "games", "--data", games, "--budget", 24, "--cases", 1]
-    methods = "harmonica-2,harmonica-3,lime,kernelshap"
+    methods = "published-2,published-3,lime,kernelshap"
     assert compare(*args, "--methods", methods, "--radii", "inf", out=out) == 0
     cells = check_file(out / "results.json").cells
     best = max(cell.numbers["insertion"][0] for cell in cells)
     page = (out / "report.html").read_text()
-    table = page[page.index("Insertion and deletion") :]
-    assert f"<td class='best'>{best:.3g}<" in table
+    table = page[page.index("<summary>Insertion and deletion") :]
+    assert f'<td class="best">{best:.2g}<' in table
 
 
 @pytest.mark.parametrize(
@@ -341,21 +328,63 @@ def test_unusable_texts_and_pictures(tmp_path, capsys):
 
 @pytest.mark.skipif(bool(browser.missing()), reason=str(browser.missing()))
 def test_the_report_in_a_real_browser(games, tmp_path):
-    folder = games.rename(tmp_path / "<b>odd & games")
+    folder = tmp_path / "games"
+    (folder / "toy5.npz").rename(folder / "<b>odd & game.npz")
     out = tmp_path / "out"
     args = ["--task", "games", "--data", folder, "--budget", "10,24", "--cases", 2]
-    methods = "harmonica-2,harmonica-3,anchor-3,kernelshap,lime,ig"
+    methods = "harmonica,published-3,anchor-3,kernelshap,lime,ig"
     assert compare(*args, "--methods", methods, "--radii", "1,2,inf", out=out) == 0
     with browser.chromium(tmp_path / "profile") as driver:
         for width in (1280, 400):
             browser.resize(driver, width, 900)
             driver.get((out / "report.html").as_uri())
             found = driver.execute_script(
-                "return [document.querySelectorAll('table').length,"
-                "[...document.images].every(i => i.complete && i.naturalWidth > 0),"
-                "document.images.length, document.documentElement.scrollWidth]"
+                "const shown = [...document.querySelectorAll('figure svg')]"
+                ".map(svg => svg.getBoundingClientRect().width);"
+                "return [document.querySelectorAll('table').length, shown,"
+                "document.querySelectorAll('.tip title').length,"
+                "document.querySelectorAll('b').length,"
+                "document.documentElement.scrollWidth]"
             )
-            assert found[0] >= 4 and found[1] and found[2] >= 4
-            assert found[3] <= width  # tables scroll by themselves, the page does not
+            assert found[0] >= 4 and len(found[1]) >= 4 and min(found[1]) > 250
+            assert found[2] >= 10  # lines say their names
+            assert found[3] == 0  # the folder's name is a text, not a tag
+            assert found[4] <= width  # tables scroll by themselves, the page does not
         log = driver.get_log("browser")
     assert [entry for entry in log if entry["level"] == "SEVERE"] == []
+
+
+def test_a_function_of_rows_with_a_background_as_explain_takes_it(
+    tmp_path, monkeypatch
+):
+    (tmp_path / "rows_model.py").write_text(
+        "def predict(x):\n    return x[:, 0] * x[:, 1] + x[:, 2]\n"
+    )
+    (tmp_path / "rows.csv").write_text("a,b,c,other\n1,2,3,9\n-1,0,1,9\n")
+    (tmp_path / "background.csv").write_text("other,c,b,a\n9,1,1,0\n9,3,1,2\n")
+    monkeypatch.chdir(tmp_path)
+    args = ["--task", "custom", "--model", "rows_model:predict", "--data", "rows.csv"]
+    args += ["--features", "a,b,c", "--background", "background.csv", "--cases", 1]
+    out = tmp_path / "out"
+    assert compare(*args, "--budget", 10, "--methods", "harmonica", out=out) == 0
+    (group,) = check_file(out / "results.json").settings["about"]
+    assert group["features"] == ["a", "b", "c"] and group["n_features"] == 3
+    assert group["removed"] == "averaged over 2 rows of background.csv"
+
+
+def test_a_plugin_from_a_file_as_documented(games, tmp_path):
+    page = (Path(__file__).parents[1] / "docs" / "compare.md").read_text()
+    (code,) = re.findall(r"```python\n(import numpy.*?)```", page, flags=re.S)
+    assert len(code.strip().splitlines()) <= 10
+    (tmp_path / "theirs_of_docs.py").write_text(code)
+    args = ["--task", "games", "--data", games, "--budget", 24, "--cases", 1]
+    args += ["--plugin", tmp_path / "theirs_of_docs.py", "--methods", "theirs,lime"]
+    try:
+        assert compare(*args, out=tmp_path / "out") == 0
+    finally:
+        registry.methods.remove("theirs")
+    cells = {c.method: c for c in check_file(tmp_path / "out" / "results.json").cells}
+    assert cells["theirs"].status == "ok"
+    assert 0 < cells["theirs"].numbers["shapley"][0] < 1
+    assert "the least of 2 methods" in (tmp_path / "out" / "report.html").read_text()
+    assert compare("--plugin", tmp_path / "absent.py") == 2

@@ -10,7 +10,7 @@ import pytest
 from harmonica_compare.cli import main
 from harmonica_compare.results import Results
 
-QUICK = ["--methods", "harmonica-2", "--budget", "12", "--cases", "1"]
+QUICK = ["--methods", "published-2", "--budget", "12", "--cases", "1"]
 QUICK += ["--evaluations", "16", "--jobs", "1"]
 
 
@@ -229,6 +229,6 @@ def test_results_without_settings_are_refused(refused, tmp_path):
     game = save_game(tmp_path / "game.npz", np.arange(8.0))
     out = tmp_path / "out"
     out.mkdir()
-    content = {"format": "harmonica-compare", "version": 1, "cells": [], "settings": 1}
+    content = {"format": "harmonica-compare", "version": 2, "cells": [], "settings": 1}
     save(out / "results.json", json.dumps({**content, "versions": {}, "complete": 0}))
     refused("damaged", "--task", "games", "--data", game, "--out", out, "--resume")

@@ -1,1 +1,5 @@
-"""Comparative evaluations and the ``harmonica`` command."""
+"""Comparative evaluations: `compare` for notebooks, and the ``harmonica`` command."""
+
+from harmonica_compare.notebook import Comparison, compare
+
+__all__ = ["Comparison", "compare"]

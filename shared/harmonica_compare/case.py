@@ -13,6 +13,26 @@ from harmonica_core.text import visible
 
 
 @dataclass(frozen=True)
+class About:
+    """What a case is, in words that the report shows.
+
+    Attributes
+    ----------
+    data, model : str
+        Names of the data set and of the model.
+    output : str
+        The number that is explained.
+    removed : str
+        What happens to a feature that a mask removes.
+    """
+
+    data: str = ""
+    model: str = ""
+    output: str = ""
+    removed: str = ""
+
+
+@dataclass(frozen=True)
 class Case:
     """One input of a task.
 
@@ -28,6 +48,12 @@ class Case:
     no_gradient : str
         Why ``relaxed`` is missing, said in the cells of gradient methods.
     feature_names : tuple of str, optional
+    about : About
+    tree_shapley : callable, optional
+        Returns the exact Shapley values ``(n_features,)`` from the inside of a tree
+        model, without model calls.
+    probability : bool
+        Whether the values are probabilities, so that a logit of them makes sense.
     """
 
     name: str
@@ -36,6 +62,9 @@ class Case:
     relaxed: Callable[[Any], Any] | None = None
     no_gradient: str = "the model gives no gradients"
     feature_names: tuple[str, ...] | None = None
+    about: About = About()
+    tree_shapley: Callable[[], Floats] | None = None
+    probability: bool = False
 
 
 def one_line(error: BaseException) -> str:
@@ -60,12 +89,14 @@ class Counted:
     """A value function that counts its rows and stops at the budget.
 
     Integer, float and bool masks are accepted, because the peers differ in that.
+    ``seen`` holds the masks and values so far.
     """
 
     def __init__(self, value_function: ValueFunction, budget: int) -> None:
         self.value_function = value_function
         self.budget = budget
         self.n_calls = 0
+        self.seen: list[tuple[Masks, Floats]] = []
 
     def charge(self, rows: int) -> None:
         """Book ``rows`` evaluations, or refuse."""
@@ -79,4 +110,6 @@ class Counted:
         """Evaluate ``(m, n_features)`` masks: float64 ``(m,)``."""
         kept: Masks = np.atleast_2d(np.asarray(masks)) > 0.5
         self.charge(len(kept))
-        return np.asarray(self.value_function(kept), dtype=np.float64)
+        values = np.asarray(self.value_function(kept), dtype=np.float64)
+        self.seen.append((kept, values))
+        return values

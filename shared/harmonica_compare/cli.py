@@ -16,6 +16,8 @@ SUBCOMMANDS = {
     "compare": "compare explanation methods at equal model evaluations",
     "explain": "explain every row of a large file, chunk by chunk",
 }
+# `harmonica_compare.compare` is the function for notebooks.
+_MODULES = {"compare": "compare_command"}
 
 # Optional packages, and the extra that installs them.
 _EXTRAS = {
@@ -72,7 +74,9 @@ def _parsed(arguments: list[str]) -> argparse.Namespace:
     for name, text in SUBCOMMANDS.items():
         command = commands.add_parser(name, help=text, description=text)
         if name in arguments[:1]:
-            module = importlib.import_module(f"harmonica_compare.{name}")
+            module = importlib.import_module(
+                f"harmonica_compare.{_MODULES.get(name, name)}"
+            )
             module.add_arguments(command)
             command.set_defaults(run=module.run)
     return parser.parse_args(arguments)

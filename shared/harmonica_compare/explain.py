@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from harmonica_compare.masked_rows import (
     answers,
     column_names,
     explain_rows,
+    learn_from_rows,
     load_model,
 )
 from harmonica_compare.modules import source_files
@@ -72,8 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--degree",
         type=int,
-        default=3,
-        help="size of the largest terms; 3. From 3 on, exact with all masks",
+        help="size of the largest terms; no limit",
     )
     add("--budget", default="auto", help="masks a row; auto")
     add("--seed", type=int, default=0)
@@ -158,7 +158,9 @@ class Job:
             seed=args.seed,
             batch=args.batch,
         )
-        first = next(source.chunks(_PROBED))[1]
+        first = next(source.chunks(args.chunk))[1]
+        task = replace(task, prior=learn_from_rows(task, first))
+        first = first[:_PROBED]
         probe = answers(task, np.concatenate([first, task.background[:_PROBED]]))
         return cls(source, task, args.out, args.chunk, f".{args.format}", probe)
 
@@ -166,6 +168,7 @@ class Job:
         """Return what a resumed run must have in common with the first."""
         task = asdict(self.task)
         del task["folder"]  # the same rows from anywhere
+        del task["prior"]  # learnt from the same rows
         task["background"] = input_key(task["background"])
         probe = self.probe.astype(object)
         probe[~np.isfinite(self.probe)] = None  # JSON has no NaN
@@ -231,7 +234,8 @@ def _background(args: argparse.Namespace, source: Source) -> Floats:
 def _check_numbers(args: argparse.Namespace) -> None:
     if args.seed < 0:
         raise ValueError(f"--seed {args.seed}: needed a whole number, at least 0")
-    _check_option("--degree", args.degree, check_degree)
+    if args.degree is not None:
+        _check_option("--degree", args.degree, check_degree)
     check_jobs(args.jobs)
 
 

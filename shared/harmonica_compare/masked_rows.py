@@ -14,12 +14,23 @@ import numpy as np
 from harmonica_compare.case import told
 from harmonica_compare.modules import find_function, look_in
 from harmonica_compare.tasks import TaskError
-from harmonica_core import draw_masks, fit_surrogates
+from harmonica_core import (
+    Design,
+    Prior,
+    Settings,
+    draw_design,
+    evaluate,
+    fit_functions,
+    learn_prior,
+)
 from harmonica_core._types import Floats, Masks
 from harmonica_core.checks import check_unmasked
-from harmonica_core.evaluate import evaluate
 from harmonica_core.parallel import row_chunks
 from harmonica_core.resilience import BatchSize
+
+
+# Rows that the shared prior is learnt from.
+_LEARNT_FROM = 32
 
 
 class ModelError(TaskError):
@@ -36,19 +47,23 @@ class Task:
         ``module:function``; workers import it themselves.
     background : float64 (n_background, n_features)
         Rows that stand for removed features; the model is averaged over them.
-    degree, budget, seed : int
+    degree : int or None
+    budget, seed : int
     batch : int
         Model rows per call.
+    prior : Prior, optional
+        What the rows have in common, learnt before.
     folder : str
         Where the model is looked for; a worker may have been started elsewhere.
     """
 
     model: str
     background: Floats
-    degree: int
+    degree: int | None
     budget: int
     seed: int
     batch: int
+    prior: Prior | None = None
     folder: str = field(default_factory=os.getcwd)
 
 
@@ -122,31 +137,43 @@ def explain_rows(task: Task, rows: Floats, first_row: int = 0) -> Explained:
     """
     look_in(task.folder)
     n_features = rows.shape[1]
-    rng = np.random.default_rng(task.seed)
-    masks = draw_masks(n_features, task.budget, rng, ends=True)
-    block = max(1, task.batch // len(task.background))
-    values = np.concatenate(
-        [
-            _values(task, rows[part], masks, first_row + part.start)
-            for part in row_chunks(len(rows), block)
-        ],
-        axis=1,
-    )
+    settings, design = _plan(task, n_features)
+    values = _all_values(task, design, rows, first_row)
     # One surrogate whose outputs are all rows' outputs: no loop over rows.
-    whole = task.degree >= 3 and len(masks) == 1 << n_features
-    (together,) = fit_surrogates(
-        masks,
-        values.reshape(len(masks), 1, -1),
-        task.degree,
-        terms="auto" if whole else None,
-        ends=True,
-    )
+    flat = values.reshape(len(values), 1, -1)
+    (together,) = fit_functions(design, flat, settings, task.prior)
     shape = values.shape[1:]
     phi = together.shapley_values().reshape(n_features, *shape)
     return Explained(
         base=together.base_value.reshape(shape),
         phi=phi.transpose(1, 0, 2),
         error=np.asarray(together.error).reshape(shape),
+    )
+
+
+def learn_from_rows(task: Task, rows: Floats) -> Prior | None:
+    """Return what a few dozen of ``rows`` have in common, for all rows of the data."""
+    look_in(task.folder)
+    settings, design = _plan(task, rows.shape[1])
+    chosen = np.unique(np.linspace(0, len(rows) - 1, _LEARNT_FROM).astype(int))
+    values = _all_values(task, design, rows[chosen], 0)
+    return learn_prior(design, values, settings)
+
+
+def _plan(task: Task, n_features: int) -> tuple[Settings, Design]:
+    settings = Settings(degree=task.degree)
+    return settings, draw_design(settings, n_features, task.budget, task.seed)
+
+
+def _all_values(task: Task, design: Design, rows: Floats, first_row: int) -> Floats:
+    """Values ``(n_masks, n_rows, n_outputs)``, a block of rows at a time."""
+    block = max(1, task.batch // len(task.background))
+    return np.concatenate(
+        [
+            _values(task, rows[part], design.masks, first_row + part.start)
+            for part in row_chunks(len(rows), block)
+        ],
+        axis=1,
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from harmonica_core.storage import parse_json
 
 FORMAT = "harmonica-compare"
-VERSION = 1
+VERSION = 2
 STATUSES = ("ok", "not applicable", "failed")
 
 
@@ -33,8 +33,8 @@ class Cell:
     seconds : float
         Time of the method, without the model's.
     numbers : dict
-        ``{name: [value, standard error]}``; names such as ``L2@4``, ``truthful@3``,
-        ``D_total``, ``insertion``.
+        ``{name: [value, standard error]}``; names such as ``shapley``, ``L2@4``,
+        ``coverage``, ``first_seconds``: see `harmonica_compare.judge`.
     """
 
     case: str

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import torch
+from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 
 from harmonica_core._types import Floats
@@ -42,7 +43,9 @@ def train_mlp(
                 return nn.functional.cross_entropy(out, y[rows])
             return nn.functional.mse_loss(out[:, 0], (y[rows] - centre) / spread)
 
-        fit(model, loss, len(x), n_steps=1500, batch=256)
+        # Threads only wait for each other in layers of this size.
+        with threadpool_limits(limits=1):
+            fit(model, loss, len(x), n_steps=1000, batch=256)
     if not n_classes:  # predictions in the units of the target
         with torch.no_grad():
             head.weight.mul_(spread)
@@ -65,3 +68,23 @@ def fit(
         loss(torch.randint(n_rows, (min(batch, n_rows),))).backward()
         optimiser.step()
     model.eval()
+
+
+class Standardised(nn.Module):
+    """A model of standardised rows as one of raw rows, with a softmax for classes."""
+
+    centre: Tensor
+    scale: Tensor
+
+    def __init__(
+        self, model: nn.Module, centre: Floats, scale: Floats, probabilities: bool
+    ) -> None:
+        super().__init__()
+        self.model, self.gives_probabilities = model, probabilities
+        for name, values in (("centre", centre), ("scale", scale)):
+            self.register_buffer(name, torch.tensor(values, dtype=torch.float32))
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """Return probabilities ``(m, n_classes)``, or numbers ``(m,)``."""
+        out: Tensor = self.model((rows - self.centre) / self.scale)
+        return out.softmax(-1) if self.gives_probabilities else out[:, 0]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from multiprocessing import resource_tracker
 from threading import Thread, current_thread, main_thread
+from typing import Any
 
 import joblib
 from joblib.parallel import get_active_backend
@@ -21,8 +22,11 @@ def check_jobs(jobs: int) -> None:
         raise ValueError("--jobs 0: needed 1 or more processes, or -1 for every core")
 
 
-def start_workers(jobs: int) -> None:
+def start_workers(jobs: int, first: Callable[[], Any] = int) -> None:
     """Start joblib's processes deaf to Ctrl-C: the parent alone answers it.
+
+    Each of them runs ``first()`` before anything else. What it imports counts as the
+    process's own memory; joblib restarts a process that grows much beyond that.
 
     Ctrl-C reaches every process of the terminal, also one that still imports. What a
     process ignores its children ignore too, so they are started while this one does.
@@ -36,8 +40,8 @@ def start_workers(jobs: int) -> None:
         with _quiet_trackers():
             parallel = joblib.Parallel(n_jobs=jobs, return_as="generator", batch_size=1)
             n_workers = joblib.effective_n_jobs(jobs)
-            first = joblib.delayed(_settle)(os.getpid())
-            started = parallel(first for _ in range(n_workers))
+            settle = joblib.delayed(_settle)(os.getpid(), first)
+            started = parallel(settle for _ in range(n_workers))
     finally:
         signal.signal(signal.SIGINT, before)
     list(started)
@@ -54,11 +58,12 @@ def end_with(parent: int) -> None:
         Thread(target=_wait_for_the_end, args=(parent,), daemon=True).start()
 
 
-def _settle(parent: int) -> None:
+def _settle(parent: int, first: Callable[[], Any]) -> None:
     """First task of a worker; long enough for the others to get one, too."""
     if os.getppid() != parent:  # killed while we were starting
         os._exit(1)
     end_with(parent)
+    first()
     time.sleep(0.1)
 
 

@@ -91,7 +91,8 @@ class Settings:
         if self.method == "low_degree" and not own:
             raise ValueError(
                 f"alpha={self.alpha!r}, terms={self.terms!r}, engine={self.engine!r}; "
-                'Low-degree takes none of them: leave them out or use "harmonica"'
+                "needed none of them for Low-degree; leave them out or use "
+                'method="harmonica"'
             )
 
     @property

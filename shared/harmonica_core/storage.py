@@ -12,9 +12,10 @@ from typing import Any, NoReturn
 import numpy as np
 
 from harmonica_core._types import Floats
-from harmonica_core.result.estimate import Estimate
 from harmonica_core.evaluate import Evaluated, check_values
 from harmonica_core.files import replacing
+from harmonica_core.result.estimate import Estimate
+from harmonica_core.result.stored_mean import pack_mean, unpack_mean
 
 FORMAT = "harmonica"
 VERSION = 1
@@ -33,7 +34,7 @@ def write(
     except ValueError as error:
         raise ValueError(
             f"a {kind} whose error or alpha is NaN or infinite can not be saved; "
-            "needed finite numbers: make it with dataclasses.replace(..., error=None)"
+            "needed finite numbers: surrogate.changed(error=None) has none"
         ) from error
     content = np.frombuffer(text, dtype=np.uint8)
     with replacing(path) as file:
@@ -154,6 +155,9 @@ def pack(surrogate: Any, prefix: str = "") -> tuple[Header, dict[str, np.ndarray
     if surrogate.evaluated is not None:
         arrays[prefix + "masks"] = np.packbits(surrogate.evaluated.masks, axis=1)
         arrays[prefix + "values"] = surrogate.evaluated.values
+    if surrogate.mean is not None:
+        own = pack_mean(surrogate.mean)
+        arrays |= {prefix + name: array for name, array in own.items()}
     return header, arrays
 
 
@@ -185,6 +189,7 @@ def _unpack(header: Header, arrays: Arrays, prefix: str) -> dict[str, Any]:
         "output_names": _names(header["output_names"]),
         "stopped": None if stopped is None else _text(stopped),
         "evaluated": _unpack_evaluated(arrays, prefix, n_features, outputs),
+        "mean": unpack_mean(arrays, prefix, n_features),
     }
 
 

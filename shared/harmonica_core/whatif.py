@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 
 from harmonica_core import whatif_data
-from harmonica_core.result import smallest_change as search
 from harmonica_core.files import replacing
+from harmonica_core.result import smallest_change as search
 from harmonica_core.result.smallest_change import Change
 from harmonica_core.text import visible
 from harmonica_core.whatif_data import AnySurrogate

@@ -23,11 +23,15 @@ class TaskOptions:
     ----------
     data : path, optional
         CSV (tabular), TSV (text), folder of pictures (image), folder or file of .npz
-        games, CSV of inputs (custom).
+        games, CSV or Parquet of inputs (custom).
     label : str, optional
         Column to predict (tabular).
     model : str, optional
         ``module:function`` (custom).
+    features : str, optional
+        Columns of the inputs, separated by commas (custom).
+    background : path, optional
+        File of rows that stand for removed features (custom).
     unit : "word" or "sentence"
         Features of a text.
     superpixels : int
@@ -43,6 +47,8 @@ class TaskOptions:
     data: Path | None = None
     label: str | None = None
     model: str | None = None
+    features: str | None = None
+    background: Path | None = None
     unit: str = "word"
     superpixels: int = 16
     baseline: str = "zero"

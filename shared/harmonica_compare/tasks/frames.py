@@ -27,10 +27,15 @@ _UNREADABLE = (
 
 
 def read_frame(path: Path, kind: str, **options: Any) -> pd.DataFrame:
-    """Return ``pandas.read_csv(path, **options)``; ``kind`` is "CSV" or "TSV"."""
+    """Return a table of a Parquet file, or of ``pandas.read_csv(path, **options)``.
+
+    ``kind`` is "CSV" or "TSV", for the complaint.
+    """
     import pandas as pd
 
     try:
+        if path.suffix == ".parquet":
+            return pd.read_parquet(path)
         frame: pd.DataFrame = pd.read_csv(path, **options)
     except _UNREADABLE as error:
         reason = one_line(error)

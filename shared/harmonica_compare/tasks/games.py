@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from harmonica_compare.case import Case
+from harmonica_compare.case import About, Case
 from harmonica_compare.tasks import TaskError, TaskOptions, need_data
 from harmonica_core._types import Floats, Masks
 from harmonica_core.design.masks import mask_numbers
@@ -50,6 +50,7 @@ def _read(path: Path, most: int) -> list[Case]:
             n_features=n,
             value_function=partial(_look_up, game),
             no_gradient="a table of values has no gradients",
+            about=About(path.name, "enumerated game", "its value", "as in the file"),
         )
         for k, game in enumerate(values)
     ]

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from harmonica_compare.case import Case, one_line
+from harmonica_compare.case import About, Case, one_line
 from harmonica_compare.tasks import TaskError, TaskOptions, need_data
 from harmonica_core._types import Floats, Masks
 
@@ -154,4 +154,12 @@ def _case(model: Any, name: str, picture: np.ndarray, options: TaskOptions) -> C
             ]
         return np.asarray(torch.cat(out).double().numpy())
 
-    return Case(name, int(segments.max()) + 1, value, relaxed=relaxed)
+    where = "bundled photographs" if options.data is None else options.data.name
+    about = About(
+        data=where,
+        model="EfficientNet-Lite0",
+        output="probability of the top class",
+        removed=f"superpixel replaced ({options.baseline})",
+    )
+    n = int(segments.max()) + 1
+    return Case(name, n, value, relaxed=relaxed, about=about, probability=True)

@@ -1,6 +1,6 @@
-"""Tables: breast_cancer by default, or any CSV with a label column.
+"""Tables: wine and breast_cancer by default, or any CSV with a label column.
 
-Two models: a small MLP (torch, so that gradient methods run) and boosted trees. A
+Two models: a small MLP (torch, so that gradient methods run) and trees. A
 removed feature takes its mean over the training rows (its commonest value when the
 column is not a number); the output is the probability of the predicted class, or the
 predicted number.
@@ -8,20 +8,18 @@ predicted number.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from harmonica_compare.case import Case
+from harmonica_compare.case import About, Case
+from harmonica_compare.row_cases import Rows, row_cases
 from harmonica_compare.tasks import TaskError, TaskOptions
 from harmonica_compare.tasks.frames import read_frame
-from harmonica_core._types import Floats, Masks
+from harmonica_core._types import Floats
 
-Output = Callable[[Floats], Floats]
 _MOST_ROWS = 20_000
 
 
@@ -31,6 +29,8 @@ class Table:
 
     Attributes
     ----------
+    data : str
+        Its name.
     features : float64 (n_rows, n_features)
         Text columns are codes of their values.
     target : float64 (n_rows,) numbers, or int class numbers
@@ -40,6 +40,7 @@ class Table:
     categorical : bool (n_features,)
     """
 
+    data: str
     features: Floats
     target: np.ndarray
     names: tuple[str, ...]
@@ -48,29 +49,58 @@ class Table:
 
 
 def load(options: TaskOptions) -> list[Case]:
-    """Train both models and return the cases of each."""
-    table = _breast_cancer() if options.data is None else _read_csv(options)
+    """Train both models on every table and return the cases of each."""
+    if options.data is None:
+        tables = [_bundled("wine"), _bundled("breast_cancer")]
+    else:
+        tables = [_read_csv(options)]
+    return [case for table in tables for case in _cases(table, options)]
+
+
+def _cases(table: Table, options: TaskOptions) -> list[Case]:
     rng = np.random.default_rng(options.seed)
     order = rng.permutation(len(table.target))[:_MOST_ROWS]
     n_test = max(1, min(len(order) // 5, 1000))
     test, train = order[:n_test], order[n_test:]
     if len(train) < 10:
         raise TaskError(f"{len(order)} usable rows; needed at least 12 to train on")
-    baseline = _baseline(table, train)
     rows = table.features[test[: options.n_cases]]
+    background = _baseline(table, train)[None]
     cases = []
-    for maker in (_mlp_cases, _boosted_cases):
-        cases += maker(table, train, baseline, rows, options.seed)
+    for name, maker in (("MLP", _mlp), ("trees", _trees)):
+        label = f"{table.data}, {name}"
+        model = maker(table, table.features[train], table.target[train], options.seed)
+        about = About(
+            data=table.data,
+            model=_MODELS[name, table.n_classes > 0],
+            output="probability of the predicted class"
+            if table.n_classes
+            else "predicted number",
+            removed="replaced by its mean over the training rows (commonest value of "
+            "a category)",
+        )
+        inputs = Rows(rows, background, table.names, about, label)
+        cases += row_cases(model, inputs)
     return cases
 
 
-def _breast_cancer() -> Table:
-    from sklearn.datasets import load_breast_cancer
+_MODELS = {
+    ("MLP", True): "MLP (torch)",
+    ("MLP", False): "MLP (torch)",
+    ("trees", True): "random forest (scikit-learn)",
+    ("trees", False): "boosted trees (scikit-learn)",
+}
 
-    data = load_breast_cancer()
+
+def _bundled(name: str) -> Table:
+    """Return a table that ships with scikit-learn."""
+    from sklearn import datasets
+
+    data = getattr(datasets, f"load_{name}")()
     names = tuple(str(name) for name in data.feature_names)
     categorical = np.zeros(len(names), dtype=bool)
-    return Table(data.data, data.target, names, 2, categorical)
+    n_classes = len(data.target_names)
+    return Table(name, data.data, data.target, names, n_classes, categorical)
 
 
 def _read_csv(options: TaskOptions) -> Table:
@@ -119,7 +149,8 @@ def _read_csv(options: TaskOptions) -> Table:
             f"--label {label} has one value only; needed at least two classes"
         )
     names = tuple(map(str, frame.columns))
-    return Table(features[whole], found_target[whole], names, n_classes, np.array(text))
+    values, kept = features[whole], found_target[whole]
+    return Table(path.name, values, kept, names, n_classes, np.array(text))
 
 
 def _baseline(table: Table, train: np.ndarray) -> Floats:
@@ -131,87 +162,22 @@ def _baseline(table: Table, train: np.ndarray) -> Floats:
     return baseline
 
 
-def _boosted_cases(
-    table: Table, train: np.ndarray, baseline: Floats, rows: Floats, seed: int
-) -> list[Case]:
-    from sklearn import ensemble
+def _trees(table: Table, features: Floats, target: np.ndarray, seed: int) -> Any:
+    """Trees whose exact Shapley values are known: a sum of them is what is explained.
 
-    kind = "Classifier" if table.n_classes else "Regressor"
-    maker = getattr(ensemble, f"HistGradientBoosting{kind}")
-    model = maker(random_state=seed).fit(table.features[train], table.target[train])
+    The probability of boosted trees is no sum over them, that of a forest is.
+    """
+    from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifier
 
-    def masked(output: Output, row: Floats, masks: Masks) -> Floats:
-        return output(np.where(masks, row, baseline))
-
-    cases = []
-    for k, row in enumerate(rows):
-        cases.append(
-            Case(
-                name=f"boosted trees, row {k}",
-                n_features=len(row),
-                value_function=partial(masked, _output_of(model, row), row),
-                no_gradient="trees have no gradients",
-                feature_names=table.names,
-            )
-        )
-    return cases
+    if table.n_classes:
+        return RandomForestClassifier(100, random_state=seed).fit(features, target)
+    return HistGradientBoostingRegressor(random_state=seed).fit(features, target)
 
 
-def _output_of(model: Any, row: Floats) -> Output:
-    """Probability of the class predicted for ``row``, or the predicted number."""
-    if not hasattr(model, "predict_proba"):
-        return lambda x: np.asarray(model.predict(x))
-    k = int(model.predict_proba(row[None])[0].argmax())
-    return lambda x: np.asarray(model.predict_proba(x)[:, k])
+def _mlp(table: Table, features: Floats, target: np.ndarray, seed: int) -> Any:
+    from harmonica_compare.training import Standardised, train_mlp
 
-
-def _mlp_cases(
-    table: Table, train: np.ndarray, baseline: Floats, rows: Floats, seed: int
-) -> list[Case]:
-    import torch
-
-    from harmonica_compare.training import train_mlp
-
-    centre = table.features[train].mean(axis=0)
-    scale = table.features[train].std(axis=0)
+    centre, scale = features.mean(axis=0), features.std(axis=0)
     scale[scale == 0] = 1
-    model = train_mlp(
-        (table.features[train] - centre) / scale,
-        table.target[train],
-        table.n_classes,
-        seed,
-    )
-
-    def output(x: torch.Tensor, k: int) -> torch.Tensor:
-        out = model(x)
-        return out[:, 0] if table.n_classes == 0 else out.softmax(-1)[:, k]
-
-    cases = []
-    for number, row in enumerate(rows):
-        kept = torch.tensor((row - centre) / scale, dtype=torch.float32)
-        gone = torch.tensor((baseline - centre) / scale, dtype=torch.float32)
-        k = 0 if table.n_classes == 0 else int(model(kept[None]).argmax())
-
-        def relaxed(
-            share: torch.Tensor,
-            kept: torch.Tensor = kept,
-            gone: torch.Tensor = gone,
-            k: int = k,
-        ) -> torch.Tensor:
-            return output(gone + share * (kept - gone), k)
-
-        def value(masks: Masks, relaxed: Any = relaxed) -> Floats:
-            with torch.no_grad():
-                shares = torch.from_numpy(masks.astype(np.float32))
-                return np.asarray(relaxed(shares).double().numpy())
-
-        cases.append(
-            Case(
-                name=f"MLP, row {number}",
-                n_features=len(row),
-                value_function=value,
-                relaxed=relaxed,
-                feature_names=table.names,
-            )
-        )
-    return cases
+    model = train_mlp((features - centre) / scale, target, table.n_classes, seed)
+    return Standardised(model, centre, scale, probabilities=table.n_classes > 0)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from harmonica_compare.case import Case
+from harmonica_compare.case import About, Case
 from harmonica_compare.tasks import TaskError, TaskOptions, need_data
 from harmonica_compare.tasks.frames import read_frame
 from harmonica_core._types import Floats, Masks
@@ -39,13 +39,19 @@ def load(options: TaskOptions) -> list[Case]:
     length = MOST_WORDS if by_word else _MOST_TRAINING_WORDS
     model = trained(*train, cache=cache, seed=options.seed, most_words=length)
     most = MOST_WORDS if by_word else _MOST_SENTENCES
+    about = About(
+        data=Path(options.data or "").name,
+        model="the paper's CNN",
+        output="probability of the predicted class",
+        removed=f"{options.unit} deleted, the rest moves left",
+    )
     cases: list[Case] = []
     for number, text in enumerate(dev[0]):
         if len(cases) == options.n_cases:
             break
         parts = _words(text) if by_word else _sentences(text)
         if 2 <= len(parts) <= most:
-            cases.append(_case(model, f"text {number}", parts))
+            cases.append(_case(model, f"text {number}", parts, about))
     if not cases:
         long = "--unit sentence for long texts" if by_word else "shorter texts"
         limits = f"fewer than 2 or more than {most} {options.unit}s"
@@ -107,7 +113,7 @@ def _read(path: Path) -> Labelled:
     return frame["sentence"].astype(str).tolist(), [int(k) for k in labels]
 
 
-def _case(model: Any, name: str, parts: Sequence[Sequence[str]]) -> Case:
+def _case(model: Any, name: str, parts: Sequence[Sequence[str]], about: About) -> Case:
     import torch
 
     words = [word for part in parts for word in part]
@@ -132,6 +138,8 @@ def _case(model: Any, name: str, parts: Sequence[Sequence[str]]) -> Case:
         value_function=_deletion(model, oriented, ids[: len(words)].numpy(), owner),
         relaxed=relaxed,
         feature_names=tuple(" ".join(part) for part in parts),
+        about=about,
+        probability=True,
     )
 
 

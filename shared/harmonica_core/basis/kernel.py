@@ -190,11 +190,11 @@ def _sums_without(values: Floats, degree: int) -> Floats:
     return out
 
 
-def shapley_variances(prior: Prior) -> Floats:
-    """Return the prior variance of each Shapley value, white included: (n_features,).
+def shapley_variances(prior: Prior, white: bool = True) -> Floats:
+    """Return the prior variance of each Shapley value: (n_features,).
 
     ``4 sum_{S holds i, |S| odd} v_S / |S|^2``, where
-    ``1 / |S|^2 = int int (u v)^(|S|-1) du dv``, and for white twice
+    ``1 / |S|^2 = int int (u v)^(|S|-1) du dv``, and for ``white`` twice
     ``sum_S w_i(S)^2 = 2 / n^2 sum_k 1 / binom(n-1, k)``.
     """
     r, n = prior.relevance, prior.n_features
@@ -216,6 +216,8 @@ def shapley_variances(prior: Prior) -> Floats:
             whole = np.exp(constant + np.log(factor).sum(axis=1)) * area
             total += whole @ (1 / factor) / 2
         out += 4 * odd * ratio * total
+    if not white:
+        return out
     binomial = gammaln(n) - gammaln(np.arange(1, n + 1)) - gammaln(np.arange(n, 0, -1))
     return out + prior.white[ODD] * 4 / n**2 * float(np.exp(-binomial).sum())
 

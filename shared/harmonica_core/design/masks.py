@@ -103,9 +103,7 @@ def _keys(masks: Masks) -> NDArray[Any]:
     if masks.shape[1] <= 62:
         return mask_numbers(masks)
     packed = np.packbits(masks, axis=1)
-    return packed.view(
-        f"S{packed.shape[1]}" if False else np.dtype((np.void, packed.shape[1]))
-    ).ravel()
+    return packed.view(f"S{packed.shape[1]}").ravel()
 
 
 def paired_masks(n_features: int, n_masks: int, rng: np.random.Generator) -> Masks:

@@ -12,10 +12,11 @@ from harmonica_core.basis.kernel import Prior
 from harmonica_core.engine.posterior import Posterior, condition
 from harmonica_core.engine.prior import learn_prior
 from harmonica_core.engine.sample import Sample
+from harmonica_core.engine.sparse import sparse_polynomials
 
 # Residuals of standardised values below this are rounding: f is that polynomial.
 _ROUNDING = 1e-9
-# Terms of a polynomial that is tried by least squares: as many cost a tenth of a second.
+# Terms of a polynomial that is tried by least squares: so many cost 0.1 seconds.
 _MOST_TERMS = 1500
 
 
@@ -29,7 +30,8 @@ class BayesFit:
     left_out : float64 (m, C)
         Residuals at each mask, from all others.
     table, coef : int32 (n_terms, width), float64 (n_terms, C)
-        Functions that are polynomials of degree 1 or 2 to the last digit; 0 for others.
+        Functions that are a polynomial of degree 1 or 2, or of a few terms, to the last
+        digit; 0 for others.
     """
 
     posterior: Posterior
@@ -39,7 +41,11 @@ class BayesFit:
 
 
 def fit_bayes(
-    masks: Masks, values: Floats, degree: int | None, prior: Prior | None = None
+    masks: Masks,
+    values: Floats,
+    degree: int | None,
+    prior: Prior | None = None,
+    ends: bool = True,
 ) -> BayesFit:
     """Fit ``values (m, C)``: learn the prior where none is given, and condition.
 
@@ -52,9 +58,13 @@ def fit_bayes(
         No larger terms.
     prior : Prior, optional
         Learnt before, for instance from other rows of the same table.
+    ends : bool
+        Pass through both ends, also with a degree.
     """
     sample = Sample.of(masks, values)
     table, coef = _exact_polynomial(sample, degree)
+    if not len(table) and prior is None and degree is None:
+        table, coef = sparse_polynomials(sample)
     rest = sample
     if len(table):
         found = (coef != 0).any(axis=0)
@@ -69,7 +79,7 @@ def fit_bayes(
         )
     if prior is None:
         prior = learn_prior(rest, degree)
-    posterior, left_out = condition(prior, rest)
+    posterior, left_out = condition(prior, rest, ends)
     return BayesFit(posterior, left_out, table, coef)
 
 

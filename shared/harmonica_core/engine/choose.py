@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -103,10 +102,8 @@ def _fit_one_polynomial(
     whole = rows_of_all(masks) is not None and radius in (None, n)
     if settings.solver == "bayes" and not whole:
         degree = None if settings.degree is None else min(settings.degree, n)
-        fit = fit_bayes(masks, flat, degree, prior)
-        smooth = posterior_surrogates(fit, masks, values, radius, settings.degree)
-        limited = settings.ends and degree is not None
-        return [_through_ends(one) for one in smooth] if limited else smooth
+        fit = fit_bayes(masks, flat, degree, prior, settings.ends)
+        return posterior_surrogates(fit, masks, values, radius, settings.degree)
     grows = settings.solver == "bayes" and settings.degree is None
     readable = ReadableSet.of(
         settings.terms, n, n if grows else settings.published_degree
@@ -121,17 +118,6 @@ def _fit_one_polynomial(
         max_degree=readable.max_degree,
         radius=radius,
         ends=settings.ends,
-    )
-
-
-def _through_ends(surrogate: Surrogate) -> Surrogate:
-    mean, error = surrogate.mean, surrogate.error
-    if mean is None or error is None:
-        return surrogate
-    moved, by = mean.through_ends()
-    by = by[0] if surrogate.one_output else by
-    return surrogate.changed(
-        mean=moved, error=replace(error, value=np.hypot(error.value, by))
     )
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from scipy.linalg import LinAlgError, lapack
 
 from harmonica_core._types import Floats, Masks
 from harmonica_core.basis.kernel import (
+    EVEN,
     ODD,
     Prior,
     covariances,
@@ -26,11 +28,16 @@ from harmonica_core.basis.kernel import (
     shapley_weights,
     variances,
 )
+from harmonica_core.design.masks import ball_draws, match_masks
 from harmonica_core.engine.prior import mirror
 from harmonica_core.engine.sample import Sample, find_pairs
 
 # Precisions up to this many bytes are kept for error bars, larger ones made anew.
 _KEPT_BYTES = 1 << 26
+# White of ends that the mean has to pass through, relative to that of other masks.
+_EXACT = 1e-12
+# Masks that a typical deviation is taken over.
+_TYPICAL = 128
 # Entries of one block of covariances with masks to predict.
 _BLOCK = 1 << 22
 
@@ -110,18 +117,22 @@ class Precision:
 
 @dataclass(frozen=True, eq=False)
 class Regression:
-    """A prior and the masks that were observed: all that functions share."""
+    """A prior and the masks that were observed: all that functions share.
+
+    ``exact_ends`` makes the mean pass through both ends where a degree keeps white out.
+    """
 
     prior: Prior
     masks: Masks
     pairs: NDArray[np.int64]
     singles: NDArray[np.int64]
-    _kept: dict[str, Precision] = field(default_factory=dict, repr=False)
+    exact_ends: bool = False
+    _kept: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, prior: Prior, masks: Masks) -> Regression:
+    def of(cls, prior: Prior, masks: Masks, exact_ends: bool = False) -> Regression:
         """Find the pairs among ``masks``."""
-        return cls(prior, masks, *find_pairs(masks))
+        return cls(prior, masks, *find_pairs(masks), exact_ends)
 
     @cached_property
     def halves(self) -> Floats:
@@ -144,8 +155,11 @@ class Regression:
 
     def _precision(self) -> Precision:
         white = self.prior.white
+        noise = np.ones(len(self.pairs))
+        if self.exact_ends and self.prior.degree is not None:
+            noise[self.masks[self.pairs[:, 0]].all(axis=1)] = _EXACT
         inverses = [
-            _inverse(gram, white[parity])
+            _inverse(gram, white[parity] * noise)
             for parity, gram in enumerate(
                 covariances(self.prior, self.halves, self.halves)
             )
@@ -156,7 +170,7 @@ class Regression:
         size = float(own[0, 0]) if len(own) else 0.0
         for part, product in zip(between, cross, strict=True):
             own = own - part.T @ product
-        schur = _inverse((own + own.T) / 2, white.sum(), size)
+        schur = _inverse((own + own.T) / 2, np.full(len(own), white.sum()), size)
         return Precision(*inverses, cross, schur)  # type: ignore[arg-type]
 
     def observed(self, standard: Floats) -> Observed:
@@ -181,18 +195,46 @@ class Regression:
 
     def _shapley(self, signs: Floats, masks: Masks) -> Floats:
         out = shapley_covariances(self.prior, signs)
-        if self.prior.degree is None:
+        if self.interpolates:
             out += 2 * self.prior.white[ODD] * shapley_weights(masks)
         return out
 
+    @property
+    def interpolates(self) -> bool:
+        """Whether white is part of the answers: not where a degree limits them."""
+        return self.prior.degree is None
+
     def covariances_with(self, masks: Masks) -> Observed:
-        """``cov(f(x), y_t)`` without white, one column a mask."""
+        """``cov(f(x), y_t)``, one column a mask that was not evaluated itself."""
         signs = 2.0 * masks - 1.0
         even, odd = covariances(self.prior, self.halves, signs)
-        return Observed(even, odd, sum(covariances(self.prior, self.others, signs)))
+        single = sum(covariances(self.prior, self.others, signs))
+        if self.interpolates and len(self.singles):
+            # White of a mask says something of its complement's.
+            columns, rows = match_masks(~masks, self.masks[self.singles])
+            single[rows, columns] += self.prior.white[EVEN] - self.prior.white[ODD]
+        return Observed(even, odd, single)
+
+    def typical_std(self, radius: int | None = None) -> float:
+        """Return the root mean square of posterior deviations over masks, at scale 1.
+
+        Over the cube, or over masks with 1 to ``radius`` features removed.
+        """
+        key = f"typical {radius}"
+        if key not in self._kept:
+            rng, n = np.random.default_rng(0), self.masks.shape[1]
+            masks = rng.random((_TYPICAL, n)) < 0.5
+            if radius is not None:
+                masks = ball_draws(n, radius, _TYPICAL, rng)
+            one = Posterior(self, self.ones, np.zeros(1), np.ones(1))
+            square = one.predict_std(masks)[:, 0] ** 2
+            known, _ = match_masks(masks, self.masks)
+            square[known] = 0.0
+            self._kept[key] = float(np.sqrt(square.mean()))
+        return float(self._kept[key])
 
 
-def _inverse(gram: Floats, white: float, size: float | None = None) -> Floats:
+def _inverse(gram: Floats, white: Floats, size: float | None = None) -> Floats:
     """Return ``(gram + white)^-1``.
 
     What rounding makes singular gets a jitter relative to ``size``, the variance.
@@ -222,7 +264,7 @@ class Posterior:
         ``P y``, one column a function.
     intercept : float64 (C,)
     scale : float64 (C,)
-        What the prior's variances are multiplied by.
+        What the prior's standard deviations are multiplied by.
     """
 
     regression: Regression
@@ -257,7 +299,8 @@ class Posterior:
 
     def shapley_std(self) -> Floats:
         """Return posterior standard deviations of them: ``(n_features, C)``."""
-        own = shapley_variances(self.regression.prior)
+        regression = self.regression
+        own = shapley_variances(regression.prior, white=regression.interpolates)
         return self._std(self.regression.shapley, own, 0.0)
 
     def predict_std(self, masks: Masks) -> Floats:
@@ -273,25 +316,29 @@ class Posterior:
         return out
 
     def _std(self, c: Observed, own: Floats, constant: float) -> Floats:
-        """``sqrt(scale (L L k - c' P c))``, the intercept's doubt included."""
+        """``scale sqrt(L L k - c' P c)``, the intercept's doubt included."""
         precision, ones = self.regression.precision(), self.regression.ones
         solved = precision.apply(c)
         flat = precision.apply(ones)
         variance = own - c.dot(solved)
         variance += (constant - ones.times(solved)[0]) ** 2 / float(ones.dot(flat)[0])
-        return np.sqrt(np.maximum(variance, 0.0)[:, None] * self.scale)
+        return np.sqrt(np.maximum(variance, 0.0))[:, None] * self.scale
 
 
-def condition(prior: Prior, sample: Sample) -> tuple[Posterior, Floats]:
+def condition(
+    prior: Prior, sample: Sample, exact_ends: bool = False
+) -> tuple[Posterior, Floats]:
     """Return the posterior of a sample's functions, and left-out residuals.
 
     Returns
     -------
     posterior : Posterior
     left_out : float64 (m, C)
-        ``f - E[f | all other observations]`` at the sample's masks, the prior unchanged.
+        ``f - E[f | all other observations]`` at the masks, the prior unchanged.
     """
-    regression = Regression(prior, sample.masks, sample.pairs, sample.singles)
+    regression = Regression(
+        prior, sample.masks, sample.pairs, sample.singles, exact_ends
+    )
     precision, ones = regression.precision(), regression.ones
     y = regression.observed(sample.standard)
     solved, flat = precision.apply(y), precision.apply(ones)
@@ -307,7 +354,7 @@ def condition(prior: Prior, sample: Sample) -> tuple[Posterior, Floats]:
         regression,
         scaled,
         sample.centre + spread * centre,
-        np.maximum(scale, 0.0) * spread**2,
+        np.sqrt(np.maximum(scale, 0.0)) * spread,
     )
     return posterior, left_out * spread
 
@@ -316,7 +363,10 @@ def _left_out(
     sample: Sample, dual: Observed, diagonal: Observed, flat: Observed, total: float
 ) -> Floats:
     """``P y / diag P`` of each observation, at the masks ``(m, C)``."""
-    even = dual.even / (diagonal.even - flat.even**2 / total)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        even = dual.even / (diagonal.even - flat.even**2 / total)
+    # A single pair says nothing of its own even part.
+    even = np.where(np.isfinite(even), even, 0.0)
     odd = dual.odd / (diagonal.odd - flat.odd**2 / total)
     out = np.empty(sample.standard.shape)
     out[sample.pairs[:, 0]] = even + odd

@@ -38,7 +38,7 @@ _LOG_VARIANCE = (-14.0, 6.0)
 _LOG_WHITE = (-18.0, 4.0)
 # Pulls of log relevances towards 0 and of a product's log rates towards their mean:
 # without them, features that are hardly seen drift off.
-_PULL, _RATE_PULL = 0.02, 0.05
+_PULL, _RATE_PULL, _SIZE_PULL = 0.4, 0.4, 0.1
 # (rows, steps) from coarse to fine: most steps on few rows, a few on all of them.
 _SCHEDULE = ((100, 20), (250, 10), (600, 4))
 # Functions that a shared prior is learnt from, spread over those given.
@@ -155,7 +155,7 @@ class _Shape:
         )
 
     def split(self, theta: Floats) -> list[Floats]:
-        """Return views: relevance, rates ``(J, n)``, orders, products ``(2, J)``, white."""
+        """Return relevance, rates ``(J, n)``, orders, products ``(2, J)``, white."""
         relevance, rates, orders, products, white = np.split(theta, self.ends)
         shaped = rates.reshape(self.n_products, self.n)
         return [relevance, shaped, orders, products.reshape(2, -1), white]
@@ -227,6 +227,11 @@ def _add_pulls(
         apart = rates - rates.mean(axis=1, keepdims=True)
         value += _RATE_PULL * float((apart**2).sum())
         by_rate += 2 * _RATE_PULL * apart
+    # Variances and white are pulled towards where they start.
+    sizes = slice(shape.ends[1], None)
+    away = theta[sizes] - shape.start()[sizes]
+    value += _SIZE_PULL * float(away @ away)
+    slope[sizes] += 2 * _SIZE_PULL * away
     return value, slope
 
 

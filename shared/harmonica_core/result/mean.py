@@ -11,7 +11,6 @@ from harmonica_core import basis
 from harmonica_core._types import Floats, Masks, Table
 from harmonica_core.design.masks import all_masks, match_masks
 from harmonica_core.engine.posterior import Posterior
-from harmonica_core.result.ends import rows_of_ends, through_ends
 from harmonica_core.result.estimate import Estimate
 from harmonica_core.result.found_terms import found_terms
 
@@ -78,12 +77,7 @@ class Mean:
         """Return E[f]: known values where a mask was evaluated: (m, n_outputs)."""
         own = self._own(masks)
         out = self._smooth(own)
-        regression = self.posterior.regression
-        if regression.prior.degree is None:
-            # White of a mask says something of its complement's, too.
-            opposite, rows = match_masks(~own, self.masks[regression.singles])
-            white = regression.prior.white
-            out[opposite] += (white[0] - white[1]) * self.posterior.dual.single[rows]
+        if self.posterior.regression.interpolates:
             known, rows = match_masks(own, self.masks)
             out[known] = self.values[rows]
         return out
@@ -95,11 +89,12 @@ class Mean:
         return out
 
     def predict_std(self, masks: Masks) -> Floats:
-        """Return standard deviations of f at masks, 0 where it was evaluated."""
+        """Return standard deviations of f at masks, 0 where it is known."""
         own = self._own(masks)
         out = self.posterior.predict_std(own) * self.calibration
-        known, _ = match_masks(own, self.masks)
-        out[known] = 0.0
+        if self.posterior.regression.interpolates:
+            known, _ = match_masks(own, self.masks)
+            out[known] = 0.0
         return out
 
     def shapley(self, n_features: int) -> Floats:
@@ -130,21 +125,6 @@ class Mean:
             return table, coef
         label = np.append(self.features, -1).astype(np.int32)
         return label[table], coef
-
-    def through_ends(self) -> tuple[Mean, Floats]:
-        """Return a mean that meets f at both ends, and by how much it moved.
-
-        A mean without a degree meets f wherever it was evaluated. The least change of
-        any other is a constant and an equal share for every feature; its L_2 norms
-        ``(n_outputs,)`` come second.
-        """
-        ends = list(rows_of_ends(self.masks))
-        above, below = self.values[ends] - self.predict_own(self.masks[ends])
-        nothing = basis.table_of([()]), np.zeros((1, self.n_outputs))
-        table, coef = through_ends(*nothing, self.masks.shape[1], above, below)
-        moved = np.sqrt((coef**2).sum(axis=0))
-        table, coef = _sum_of_terms(table, coef, self.table, self.coef)
-        return replace(self, table=table, coef=coef), moved
 
     def predict_own(self, masks: Masks) -> Floats:
         """Return E[f] at masks of the posterior's features."""

@@ -7,6 +7,8 @@ cube (or in the ball); masks that were evaluated are known and count as zero.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy.special import gammaln
 
@@ -15,13 +17,42 @@ from harmonica_core.result.estimate import Estimate
 
 # Masks that a bin should have.
 _FULL_BIN = 16
-# The prior was learnt on the rows that are left out: residuals are too small by so
-# much, and their root mean square is as uncertain.
-_OPTIMISM = 0.1
+# The prior was learnt on the rows that are left out, so both residuals and posterior
+# variances are too small, the more the fewer calls there are for a feature. Chosen on
+# 17 kinds of models' games and 8 kinds of synthetic functions with 6 to 14 features.
+_OPTIMISM, _DOUBT, _NARROW = 1.2, 0.9, 0.8
+# Left-out residuals below this share of the spread are no sample of anything.
+_NO_MISS = 1e-7
 
 
-def stated_error(masks: Masks, left_out: Floats, radius: int | None = None) -> Estimate:
+@dataclass(frozen=True)
+class Stated:
+    """What a fit says of its own error.
+
+    Attributes
+    ----------
+    error : Estimate
+        ``I_2`` with its standard error, arrays ``(C,)``.
+    calibration : float64 (C,)
+        What posterior standard deviations are multiplied by.
+    """
+
+    error: Estimate
+    calibration: Floats
+
+
+def stated_error(
+    masks: Masks,
+    left_out: Floats,
+    model: Floats,
+    spread: Floats,
+    radius: int | None = None,
+) -> Stated:
     """Return ``I_2`` and its standard error, one for each column of residuals.
+
+    The larger of two estimates: from residuals of left-out masks, and from posterior
+    variances. Without a miss among N masks that are like uniform ones, the statement is
+    what a miss in 3 of N would amount to, at most.
 
     Parameters
     ----------
@@ -29,15 +60,38 @@ def stated_error(masks: Masks, left_out: Floats, radius: int | None = None) -> E
         Distinct masks that were evaluated.
     left_out : float64 (m, C)
         f minus its prediction from the other masks.
+    model : float64 (C,)
+        Root mean square of posterior standard deviations over uniform masks.
+    spread : float64 (C,)
+        Standard deviation of the values.
     radius : int, optional
         Over masks with 1 to so many features removed.
     """
+    m, n = masks.shape
+    root, sampling = _by_bins(masks, left_out, radius)
+    calls = max(m / max(n, 1), 0.5)
+    value = np.maximum(root, model) * (1 + _OPTIMISM * calls**-0.75)
+    se = np.hypot(sampling, _DOUBT * calls**-0.5 * value)
+    # A fit can hardly be worse than the mean of what was seen.
+    value = np.minimum(value, 1.5 * spread)
+    removed = n - masks.sum(axis=1)
+    inside = np.minimum(removed, n - removed) >= n / 2 - np.sqrt(n)
+    seen = m if radius is not None else max(int(inside.sum()), 1)
+    bound = np.sqrt(3 / max(seen, 3)) * spread
+    clean = np.maximum(root, model) <= _NO_MISS * spread
+    value, se = np.where(clean, bound / 2, value), np.where(clean, bound / 4, se)
+    ratio = np.divide(root, model, out=np.ones_like(root), where=model > 0)
+    calibration = np.clip(ratio, 1.0, 3.0) * (1 + _NARROW * calls**-0.5)
+    return Stated(Estimate(value, se, m), calibration)
+
+
+def _by_bins(
+    masks: Masks, left_out: Floats, radius: int | None
+) -> tuple[Floats, Floats]:
+    """Root mean square of left-out residuals over uniform masks; its standard error."""
     n = masks.shape[1]
     removed = n - masks.sum(axis=1)
-    if radius is None:
-        distance = np.minimum(removed, n - removed)
-    else:
-        distance = removed
+    distance = np.minimum(removed, n - removed) if radius is None else removed
     shares, counts = _population(n, radius)
     unit = np.maximum(np.abs(left_out).max(axis=0, initial=0.0), 1e-300)
     square = (left_out / unit) ** 2
@@ -45,16 +99,16 @@ def stated_error(masks: Masks, left_out: Floats, radius: int | None = None) -> E
     for members, share, count in _bins(distance, shares, counts):
         m = len(members)
         unseen = max(0.0, 1.0 - m / count)
-        mean = square[members].mean(axis=0) if m else square.mean(axis=0)
-        worst = square[members].max(axis=0) if m else square.max(axis=0)
-        deviation = square[members].std(axis=0, ddof=1) if m > 1 else mean
+        some = square[members] if m else square
+        mean, worst = some.mean(axis=0), some.max(axis=0)
+        deviation = some.std(axis=0, ddof=1) if m > 1 else mean
+        # One more as large as the largest may have been missed.
         doubt = np.hypot(deviation / np.sqrt(max(m, 1)), worst / max(m, 1))
         value += share * unseen * mean
         variance += (share * unseen * doubt) ** 2
     root = np.sqrt(value)
     slope = np.divide(0.5, root, out=np.zeros_like(root), where=root > 0)
-    se = np.hypot(slope * np.sqrt(variance), _OPTIMISM * root)
-    return Estimate((1 + _OPTIMISM) * root * unit, se * unit, len(masks))
+    return root * unit, slope * np.sqrt(variance) * unit
 
 
 def _population(n: int, radius: int | None) -> tuple[Floats, Floats]:

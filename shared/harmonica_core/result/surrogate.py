@@ -254,8 +254,7 @@ class Surrogate(Askable):
     def interactions(self, order: int = 2, index: str = "SII") -> Interactions:
         """Return ``{term: value}`` for sizes 1 to ``order`` of any index of g.
 
-        See `harmonica_core.result.indices.interactions`: Moebius, BII, SII, k-SII, STII, FSII
-        or FBII; zeros are left out and read as zero.
+        See `indices.interactions`: Moebius, BII, SII, k-SII, STII, FSII or FBII; zeros are left out and read as zero.
 
         Examples
         --------

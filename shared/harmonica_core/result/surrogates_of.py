@@ -123,12 +123,17 @@ def posterior_surrogates(
     radius: int | None,
     degree: int | None,
 ) -> list[Surrogate]:
-    """Return surrogates of a Bayesian fit to ``values (m, n_functions[, n_outputs])``."""
+    """Return surrogates of a fit to ``values (m, n_functions[, n_outputs])``."""
     one_output = values.ndim == 2
     columns = values.reshape(*values.shape[:2], -1)
     n_functions, n_outputs = columns.shape[1:]
     inside = draw.in_ball(masks, radius)
-    error = stated_error(masks[inside], fit.left_out[inside], radius)
+    flat = columns.reshape(len(columns), -1)
+    model = fit.posterior.scale * fit.posterior.regression.typical_std(radius)
+    spread = unit_of(np.abs(flat).max(axis=0))
+    spread = spread * (flat / spread).std(axis=0)
+    stated = stated_error(masks[inside], fit.left_out[inside], model, spread, radius)
+    error = stated.error
     out = []
     for k in range(n_functions):
         block = slice(k * n_outputs, (k + 1) * n_outputs)
@@ -139,7 +144,7 @@ def posterior_surrogates(
             one_output,
             fit.table,
             fit.coef[:, block],
-            np.ones(n_outputs),
+            stated.calibration[block],
         )
         out.append(
             Surrogate(

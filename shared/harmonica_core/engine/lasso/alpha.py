@@ -1,7 +1,7 @@
 """The choice of the L1 strength of each target, and of a refit without penalty.
 
-A path on all rows is scored in closed form (`harmonica_core.engine.lasso.strengths`). Where the form is
-known to hold - uniform masks, at least a quarter more rows than terms - its best
+A path on all rows is scored in closed form (`strengths`). Where the form is known to
+hold - uniform masks, at least a quarter more rows than terms - its best
 position is the choice. Elsewhere real 5-fold cross-validation goes downhill on the same
 grid from there: each fold screens its own terms, so that held-out predictions have
 never seen their own values.

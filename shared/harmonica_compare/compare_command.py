@@ -12,16 +12,18 @@ from typing import Any
 
 from tqdm.auto import tqdm
 
-from harmonica_compare import report, tables
+from harmonica_compare import answer
 from harmonica_compare.case import one_line
-from harmonica_compare.methods import METHODS
-from harmonica_compare.modules import load_module
-from harmonica_compare.results import Cell, Results
+from harmonica_compare.collect import Collected
+from harmonica_compare.journal import watched
+from harmonica_compare.judge import radius_name
+from harmonica_compare.methods import METHODS, ON_REQUEST
+from harmonica_compare.modules import load_module, look_in
+from harmonica_compare.results import Results
 from harmonica_compare.runner import (
     Plan,
     check_radii,
-    count_cells,
-    radius_name,
+    plan_cases,
     registered_metrics,
     run_plan,
     versions,
@@ -30,10 +32,9 @@ from harmonica_compare.tasks import TASKS, TaskError, TaskOptions
 from harmonica_compare.workers import check_jobs
 from harmonica_core import registry
 
-# What the default run leaves out: ProxySPEX alone takes longer than all the others.
-_SLOW = ("proxyspex",)
-_RADII = "1,2,4,8,16,32,inf"
+_BUDGETS, _RADII = "100,300,1000", "1,2,4,8,16,32,inf"
 _FILES = ("results.json", "tables.csv", "report.html")
+_BAR = "{desc} {percentage:3.0f}%|{bar}| {elapsed}<{remaining}{postfix}"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,26 +47,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="MODULE",
-        help="module to import first (again for several); the methods and metrics "
-        "that it registers in harmonica_core.registry take part: the methods by "
-        "--methods, the metrics always",
+        help="module or .py file to import first (again for several); the methods and "
+        "metrics that it registers in harmonica_core.registry take part: the methods "
+        "by --methods, the metrics always",
     )
     add(
         "--budget",
-        default="250,1000",
-        help="model evaluations a method; several make a curve, the last is the main",
+        default=_BUDGETS,
+        help=f"model evaluations a method; several make a curve, the last is the main; "
+        f"default {_BUDGETS}",
     )
     add("--radii", default=_RADII, help=f"default {_RADII}")
     add("--data", type=Path, help="file or folder with your own data")
     add("--label", help="column to predict (tabular)")
     add("--model", help="module:function (custom)")
+    add("--features", help="comma-separated columns of the inputs (custom)")
+    add("--background", type=Path, help="rows for removed features (custom)")
     add("--unit", choices=("word", "sentence"), default="word", help="text features")
     add("--superpixels", type=int, default=16)
     add("--baseline", choices=("zero", "mean", "blur"), default="zero")
-    add("--cases", type=int, default=3, help="inputs to explain, per model")
-    add("--evaluations", type=int, default=4096, help="masks to measure on")
-    add("--seed", type=int, default=0)
-    add("--jobs", type=int, default=2, help="processes; -1 for every core")
+    add("--cases", type=int, default=2, help="inputs to explain, per model; 2")
+    add("--seeds", type=int, default=1, help="runs of every method; 1")
+    add("--evaluations", type=int, default=4096, help="masks to measure on; 4096")
+    add(
+        "--truth",
+        type=int,
+        help="model evaluations for the true Shapley values: all masks where there are "
+        "no more, else a tree's own values or a sample; 32768, for pictures 2048",
+    )
+    add("--seed", type=int, default=0, help="the first one; 0")
+    add("--jobs", type=int, default=2, help="processes; -1 for every core; 2")
     add("--cache", type=Path, help="folder for trained models")
     add("--out", type=Path, help="folder for results.json, tables.csv, report.html")
     add("--resume", action="store_true", help="continue from --out/results.json")
@@ -95,7 +106,7 @@ def _leave(message: str, code: int) -> int:
 def _prepare(args: argparse.Namespace) -> tuple[Plan, Results]:
     """Check everything that can be checked before the task is loaded."""
     for name in args.plugin:
-        load_module(name, f"--plugin {name}")
+        _load_plugin(name)
     try:
         plan = _plan(args)
         _check_out(args.out)
@@ -104,11 +115,25 @@ def _prepare(args: argparse.Namespace) -> tuple[Plan, Results]:
         raise TaskError(str(error)) from error
 
 
+def _load_plugin(name: str) -> None:
+    """Import a module by name, or a .py file from its folder."""
+    path = Path(name)
+    if path.suffix == ".py":
+        if not path.is_file():
+            raise TaskError(f"--plugin {name}: no such file; needed a module or file")
+        look_in(str(path.parent.resolve()))  # other processes look there too
+        load_module(path.stem, f"--plugin {name}")
+    else:
+        load_module(name, f"--plugin {name}")
+
+
 def _plan(args: argparse.Namespace) -> Plan:
     options = TaskOptions(
         data=args.data,
         label=args.label,
         model=args.model,
+        features=args.features,
+        background=args.background,
         unit=args.unit,
         superpixels=_at_least(args.superpixels, 2, "--superpixels"),
         baseline=args.baseline,
@@ -125,16 +150,21 @@ def _plan(args: argparse.Namespace) -> Plan:
         budgets=_budgets(args.budget),
         radii=_radii(args.radii),
         n_evaluations=_at_least(args.evaluations, 16, "--evaluations"),
-        seed=args.seed,
+        n_truth=_at_least(args.truth or _truth(args.task), 64, "--truth"),
+        seeds=tuple(range(args.seed, args.seed + _at_least(args.seeds, 1, "--seeds"))),
         other_methods={m: registry.methods[m] for m in methods if m not in METHODS},
         other_metrics=registered_metrics(),
     )
 
 
+def _truth(task: str) -> int:
+    return 2048 if task == "image" else 32768  # a picture takes 40 ms
+
+
 def _seed(seed: int) -> int:
-    # The masks to measure on take the next number, and SHAP takes 32 bits.
-    if not 0 <= seed < 2**32 - 1:
-        raise ValueError(f"--seed {seed}: needed 0 to {2**32 - 2}")
+    # More seeds and the masks to measure on take the next numbers; SHAP takes 32 bits.
+    if not 0 <= seed < 2**31:
+        raise ValueError(f"--seed {seed}: needed 0 to {2**31 - 1}")
     return seed
 
 
@@ -198,7 +228,7 @@ def _methods(text: str | None) -> tuple[str, ...]:
         )
     known = [*METHODS, *registry.methods]
     if text is None:
-        return tuple(name for name in known if name not in _SLOW)
+        return tuple(name for name in known if name not in ON_REQUEST)
     if text == "all":
         return tuple(known)
     names = tuple(dict.fromkeys(_parts(text)))
@@ -219,10 +249,14 @@ def _settings(plan: Plan) -> dict[str, Any]:
         "budgets": list(plan.budgets),
         "radii": [radius_name(radius) for radius in plan.radii],
         "n_evaluations": plan.n_evaluations,
-        "seed": plan.seed,
-        "data": None if options.data is None else str(options.data),
+        "n_truth": plan.n_truth,
+        "seeds": list(plan.seeds),
+        # The name alone: where it lies is nobody else's business.
+        "data": None if options.data is None else options.data.name,
         "label": options.label,
         "model": options.model,
+        "features": options.features,
+        "background": None if options.background is None else options.background.name,
         "unit": options.unit,
         "superpixels": options.superpixels,
         "baseline": options.baseline,
@@ -248,7 +282,7 @@ def _old_results(args: argparse.Namespace, plan: Plan) -> Results | None:
             f"{path} holds an unfinished run; continue it with --resume, or choose "
             "another --out"
         )
-    may_grow = {"methods", "budgets", "n_cases"} if args.resume else set()
+    may_grow = {"methods", "budgets", "n_cases", "seeds"} if args.resume else set()
     changed = [k for k in new if k not in may_grow and new[k] != old.settings.get(k)]
     if changed:
         raise ValueError(
@@ -265,38 +299,36 @@ def _results(plan: Plan, old: Results | None) -> Results:
 
 def _collect(plan: Plan, results: Results, args: argparse.Namespace) -> Results:
     """Add the missing cells; after Ctrl-C return what there is."""
-    cells: list[Cell] = list(results.cells)
-    done = {cell.key for cell in cells}
-    total = count_cells(plan)
-    check_radii(plan)
-    if args.out is not None:
-        args.out.mkdir(parents=True, exist_ok=True)
-
-    def current(complete: bool = False) -> Results:
-        return Results(results.settings, results.versions, tuple(cells), complete)
-
-    with tqdm(total=total, initial=min(len(done), total), desc="Comparing") as bar:
-        try:
-            for cell in run_plan(plan, done, args.jobs):
-                cells.append(cell)
-                bar.update()
-                bar.set_postfix_str(f"{cell.method} on {cell.case}", refresh=False)
-                if args.out is not None:
-                    current().save(args.out / "results.json")
-        except KeyboardInterrupt:
-            print("\nstopped; what was measured is kept", file=sys.stderr)
-            return current()
-    return current(complete=True)
+    name = f"Loading {plan.task}"
+    with tqdm(total=1, desc=name, bar_format=_BAR, smoothing=0, mininterval=0.5) as bar:
+        # The clock ticks from the start, whatever takes its time.
+        with watched(lambda cell: collected.add(cell), bar.refresh) as journal:
+            cases = plan_cases(plan)
+            check_radii(plan, cases)
+            if args.out is not None:
+                args.out.mkdir(parents=True, exist_ok=True)
+            collected = Collected(results, plan, cases, bar, args.out)
+            try:
+                for cell in run_plan(plan, set(collected.cells), args.jobs, journal):
+                    collected.add(cell)
+            except KeyboardInterrupt:
+                print("\nstopped; what was measured is kept", file=sys.stderr)
+                return collected.results()
+    return collected.results(complete=True)
 
 
 def _finish(results: Results, out: Path | None) -> None:
-    print(tables.terminal_table(results))
-    headline = tables.best_against_gradients(results)
-    if headline:
-        print(headline)
+    print(answer.terminal(results))
     if out is None:
         return
     results.save(out / "results.json")
-    tables.write_csv(results, out / "tables.csv")
+    answer.write_csv(results, out / "tables.csv")
+    try:
+        from harmonica_compare import report
+    except ImportError as error:
+        raise TaskError(
+            f"{out}/results.json and tables.csv are written, but report.html needs "
+            f'{error.name}: pip install "harmonica-xai[compare]"'
+        ) from error
     (out / "report.html").write_text(report.build(results), encoding="utf-8")
     print(f"written: {out}/results.json, tables.csv, report.html")
