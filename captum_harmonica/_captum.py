@@ -21,8 +21,11 @@ check_version(captum.__version__)
 from captum._utils.common import (  # noqa: E402  (after the version check)
     _format_additional_forward_args as format_args,
 )
-from captum._utils.common import _run_forward as run_forward  # noqa: E402
-from captum._utils.progress import progress  # noqa: E402
+from captum._utils.common import _select_targets as select_targets  # noqa: E402
 from captum.attr._utils.attribution import PerturbationAttribution  # noqa: E402
 
-__all__ = ["PerturbationAttribution", "format_args", "progress", "run_forward"]
+__all__ = [
+    "PerturbationAttribution",
+    "format_args",
+    "select_targets",
+]

@@ -1,8 +1,9 @@
-"""One batch: which examples share masks, what was evaluated, one progress bar."""
+"""One batch: who shares masks with whom, what is evaluated, what it costs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import sys
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -10,35 +11,24 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from captum_harmonica._captum import progress
 from captum_harmonica.value_function import MaskedForward, Masks, as_rows
-from harmonica_core import Evaluated
-from harmonica_core.evaluate import evaluate
-from harmonica_core.result.relabel import lift
-from harmonica_core.settings import check_budget
+from harmonica_core import (
+    Design,
+    Evaluated,
+    Settings,
+    auto_budget,
+    check_budget,
+    draw_design,
+    evaluate,
+    fit_functions,
+    lift,
+)
 
+Budget = int | Literal["auto"]
 
-class Bar:
-    """Captum's progress bar; its total grows as forwards are planned."""
-
-    def __init__(self, title: str | None) -> None:
-        self._bar: Any = None if title is None else progress(desc=title, total=0)
-
-    def plan(self, n_forwards: int) -> None:
-        """Announce forwards."""
-        if self._bar is not None:
-            self._bar.total += n_forwards
-            self._bar.update(0)
-
-    def step(self) -> None:
-        """Count one forward."""
-        if self._bar is not None:
-            self._bar.update()
-
-    def close(self) -> None:
-        """Draw the last state."""
-        if self._bar is not None:
-            self._bar.close()
+# Default costs above these are announced: minutes for a model of 10 ms a forward.
+_MANY_EVALUATIONS = 5000
+_MANY_FEATURES = 1000
 
 
 @dataclass(frozen=True)
@@ -51,68 +41,113 @@ class Group:
         Of these examples and of the features they have.
     rows : int64 (n_functions,)
         Their places among all functions of the batch.
-    bar : Bar
-    full : float64 (n_functions * n_outputs,), optional
-        Values with everything kept, if they are known already.
     """
 
     f: MaskedForward
     rows: NDArray[np.int64]
-    bar: Bar
-    full: NDArray[np.float64] | None = None
 
     @property
     def n_features(self) -> int:
         """Features that these examples really have."""
         return len(self.f.columns)
 
-    def own_terms(self, terms: Any) -> Any:
-        """Return given terms in the numbering of these features, all else as it is."""
-        given = terms is not None and not isinstance(terms, str)
-        return self.f.own_terms(terms) if given else terms
+    @property
+    def functions(self) -> list[MaskedForward]:
+        """The function of each of these examples alone."""
+        columns = self.f.columns
+        return [self.f.of(self.rows[k : k + 1], columns) for k in range(len(self.rows))]
 
-    def evaluate(self, masks: Masks) -> NDArray[np.float64]:
-        """Values ``(m, n_functions)`` or ``(m, n_functions, n_outputs)``."""
-        known, n_known = None, 0
-        if self.full is not None:
+    def evaluate(
+        self, masks: Masks, full: NDArray[np.float64] | None, title: str | None
+    ) -> NDArray[np.float64]:
+        """Return values ``(m, n_functions)`` or ``(m, n_functions, n_outputs)``.
+
+        Parameters
+        ----------
+        masks : bool (m, n_features)
+        full : float64 (n_functions of the batch, n_outputs) or None
+            Values with everything kept, if they are known already.
+        title : str or None
+            Of a progress bar, which moves with each forward.
+        """
+        known = None
+        if full is not None:
             everything = np.ones((1, self.n_features), dtype=bool)
-            known = Evaluated(everything, self.full[None, :])
-            n_known = int(masks.all(axis=1).sum())
-        self.bar.plan(self.f.n_forwards(len(masks) - n_known))
-        values = evaluate(self.f, masks, batch_size=self.f.masks_per_call, known=known)
+            known = Evaluated(everything, full[self.rows].reshape(1, -1))
+        values = evaluate(
+            self.f,
+            masks,
+            batch_size=self.f.masks_per_call if title is None else self.f.masks_at_once,
+            progress=title is not None,
+            known=known,
+            description=title or "",
+        )
         shaped = values.reshape(len(masks), self.f.n_functions, -1)
         return shaped[:, :, 0] if shaped.shape[2] == 1 else shaped
 
 
-def look(f: MaskedForward, bar: Bar) -> tuple[MaskedForward, list[Group]]:
-    """Find out what a batch's output is like, and who shares masks with whom.
+def groups_of(f: MaskedForward) -> list[Group]:
+    """Return the groups of a batch: one for each set of features that occurs."""
+    present = f.features.present(f.n_examples)
+    if f.joint:
+        present = np.atleast_2d(present.any(axis=0))
+    kinds, kind_of = np.unique(present, axis=0, return_inverse=True)
+    members = [np.flatnonzero(kind_of.ravel() == k) for k in range(len(kinds))]
+    return [
+        Group(f.of(rows, np.flatnonzero(kind)), rows)
+        for kind, rows in zip(kinds, members, strict=True)
+    ]
+
+
+@torch.no_grad()
+def look(f: MaskedForward) -> tuple[MaskedForward, NDArray[np.float64] | None]:
+    """Run a batch unmasked to see whether its output has one row per example.
+
+    A single example needs no look: its first forward will tell.
 
     Returns
     -------
     f : MaskedForward
         With ``joint`` set if the forward returns one result for the whole batch.
-    groups : list of Group
+    full : float64 (n_functions, n_outputs) or None
+        The values that were seen.
     """
-    f, full = _first_look(replace(f, on_forward=bar.step), bar)
-    groups = [
-        Group(
-            replace(f, columns=columns) if f.joint else f.of(rows, columns),
-            rows,
-            bar,
-            None if full is None else full[rows].ravel(),
+    if f.n_examples == 1:
+        return f, None
+    kept = torch.ones(f.n_examples, f.features.n_features, dtype=torch.bool)
+    output = f.run(kept, torch.arange(f.n_examples))
+    shape = tuple(output.shape) if isinstance(output, torch.Tensor) else ()
+    if shape[:1] == (f.n_examples,):
+        return f, as_rows(output, f.n_examples)
+    if f.rows_per_call != 1:
+        raise ValueError(
+            f"forward_func returned one result for the whole batch of {f.n_examples} "
+            f"examples, and perturbations_per_eval={f.rows_per_call}; needed "
+            "perturbations_per_eval=1, because such a result cannot be split"
         )
-        for rows, columns in _groups(f)
-    ]
-    return f, groups
+    return replace(f, joint=True), as_rows(output, 1)
 
 
 def explain_batch(
     f: MaskedForward,
-    n_samples: int | Literal["auto"],
-    title: str | None,
-    fit: Callable[[Group, int], list[Any]],
+    settings: Settings,
+    n_samples: Budget,
+    seed: int,
+    title: str | None = None,
+    grouped: bool = True,
 ) -> tuple[list[Any], bool]:
     """Fit every function of a batch, group by group, with ``n_samples`` masks each.
+
+    Parameters
+    ----------
+    f : MaskedForward
+    settings : Settings
+    n_samples : int or "auto"
+    seed : int
+    title : str, optional
+        Of a progress bar.
+    grouped : bool
+        Whether the user grouped input positions by a ``feature_mask``.
 
     Returns
     -------
@@ -121,59 +156,61 @@ def explain_batch(
     joint : bool
         Whether it is one for the whole batch.
     """
-    most_features = int(f.features.present(f.n_examples).sum(axis=1).max())
-    check_budget(n_samples, most_features, "n_samples")
-    bar = Bar(title)
-    try:
-        f, groups = look(f, bar)
-        found: list[Any] = [None] * f.n_functions
-        for group in groups:
-            fitted = fit(group, check_budget(n_samples, group.n_features, "n_samples"))
-            columns = np.tile(group.f.columns, (len(fitted), 1))
-            lifted = lift(fitted, columns, f.features.n_features)
-            for row, one in zip(group.rows, lifted, strict=True):
-                found[row] = one
-        return found, f.joint
-    finally:
-        bar.close()
-
-
-def _first_look(
-    f: MaskedForward, bar: Bar
-) -> tuple[MaskedForward, NDArray[np.float64] | None]:
-    """Run a batch unmasked to see whether its output has one row per example.
-
-    A single example needs no look: its first forward will tell.
-    """
-    if f.n_examples == 1:
-        return f, None
-    bar.plan(1)
-    kept = torch.ones(f.n_examples, f.features.n_features, dtype=torch.bool)
-    output = f.run(kept, torch.arange(f.n_examples))
-    f.on_forward()
-    per_example = (
-        isinstance(output, torch.Tensor)
-        and output.dim() > 0
-        and output.shape[0] == f.n_examples
-    )
-    if per_example:
-        return f, as_rows(output, f.n_examples)
-    if f.rows_per_call != 1:
-        raise ValueError(
-            f"forward_func returned one result for the whole batch of {f.n_examples} "
-            f"examples, and perturbations_per_eval={f.rows_per_call}; needed "
-            "perturbations_per_eval=1, because such a result can not be split"
-        )
-    return replace(f, joint=True), as_rows(output, 1)
-
-
-def _groups(
-    f: MaskedForward,
-) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Functions and the features they have, for each set of features that occurs."""
-    present = f.features.present(f.n_examples)
+    plans = _plans(f, settings, n_samples, seed)
+    _warn_of_cost(plans, n_samples, grouped)
+    f, full = look(f)
     if f.joint:
-        present = np.atleast_2d(present.any(axis=0))
-    kinds, kind_of = np.unique(present, axis=0, return_inverse=True)
-    for number, kind in enumerate(kinds):
-        yield np.flatnonzero(kind_of.ravel() == number), np.flatnonzero(kind)
+        plans = _plans(f, settings, n_samples, seed)
+    found: list[Any] = [None] * f.n_functions
+    for group, own, design in plans:
+        fitted = fit_functions(design, group.evaluate(design.masks, full, title), own)
+        columns = np.tile(group.f.columns, (len(fitted), 1))
+        lifted = lift(fitted, columns, f.features.n_features)
+        for row, one in zip(group.rows, lifted, strict=True):
+            found[row] = one
+    return found, f.joint
+
+
+def _plans(
+    f: MaskedForward, settings: Settings, n_samples: Budget, seed: int
+) -> list[tuple[Group, Settings, Design]]:
+    """Return what each group evaluates; what cannot be done is refused here."""
+    settings.check_features(f.features.n_features)
+    plans = []
+    for group in groups_of(f):
+        own = replace(settings, terms=group.f.own_terms(settings.terms))
+        budget = check_budget(n_samples, group.n_features, "n_samples")
+        plans.append((group, own, draw_design(own, group.n_features, budget, seed)))
+    return plans
+
+
+def _warn_of_cost(
+    plans: list[tuple[Group, Settings, Design]], n_samples: Budget, grouped: bool
+) -> None:
+    """Warn of too few evaluations to tell features apart, or of very many."""
+    group, _, design = max(plans, key=lambda plan: plan[0].n_features)
+    n, m = group.n_features, len(design.masks)
+    said = None
+    if n_samples == "auto":
+        if m > _MANY_EVALUATIONS or (n > _MANY_FEATURES and not grouped):
+            said = (
+                f"explaining {n} features takes {m} model evaluations per example; "
+                "group input positions (feature_mask=superpixels), or pass n_samples="
+            )
+    elif m < n + 2 and m < 1 << min(n, 60):
+        said = (
+            f"n_samples={n_samples} evaluations cannot tell {n} features apart; needed "
+            f'at least {n + 2}, better {auto_budget(n)} (n_samples="auto"), or fewer '
+            "features by feature_mask="
+        )
+    if said is not None:
+        warnings.warn(said, stacklevel=_levels_to_caller())
+
+
+def _levels_to_caller() -> int:
+    """Return how many frames up the first one is that is not ours nor the host's."""
+    frame, level = sys._getframe(1), 1
+    ours = ("captum_harmonica", "captum", "torch")
+    while frame.f_back and frame.f_globals["__name__"].partition(".")[0] in ours:
+        frame, level = frame.f_back, level + 1
+    return level

@@ -9,9 +9,8 @@ from typing import Any
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from captum_harmonica.features import as_tuple
-from captum_harmonica.value_function import Inputs
-from harmonica_core.parallel import iterate_parallel
+from captum_harmonica.features import Inputs, as_tuple
+from harmonica_core import iterate_parallel
 
 
 def attribute_dataloader(
@@ -72,7 +71,7 @@ def attribute_dataloader(
 
 
 def _first_is_inputs(batch: Any) -> dict[str, Any]:
-    """Take a tensor, or the first entry of ``(inputs, labels, ...)``, as inputs."""
+    """Return a tensor, or the first entry of ``(inputs, labels, ...)``, as inputs."""
     found = batch[0] if isinstance(batch, (list, tuple)) else batch
     if not isinstance(found, (Tensor, tuple)):
         raise TypeError(

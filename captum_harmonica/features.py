@@ -12,15 +12,22 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from harmonica_core.checks import MOST_FEATURES, is_whole
-
+Inputs = Tensor | tuple[Tensor, ...]
 FeatureMask = Tensor | tuple[Tensor, ...] | None
 Reduction = Literal["auto", "value", "sum"]
+
+# Ids that lie further apart than this are a mistake: gaps count as features.
+_MOST_FEATURES = 1_000_000
 
 
 def as_tuple(value: Any) -> tuple[Any, ...]:
     """Return Captum's "one or a tuple of them" as a tuple."""
     return value if isinstance(value, tuple) else (value,)
+
+
+def is_whole(number: object) -> bool:
+    """Return whether this is an integer; True, 2.0 and "2" are not."""
+    return isinstance(number, (int, np.integer)) and not isinstance(number, bool)
 
 
 @dataclass(frozen=True)
@@ -42,7 +49,7 @@ class FeatureMap:
     names: tuple[str, ...]
 
     def present(self, n_examples: int) -> NDArray[np.bool_]:
-        """Whether each example has each feature: bool ``(n_examples, n_features)``."""
+        """Return whether each example has each feature ``(n_examples, n_features)``."""
         out = torch.zeros(n_examples, self.n_features, dtype=torch.bool)
         for ids in self.ids:
             own = ids.shape[0] == n_examples
@@ -51,9 +58,9 @@ class FeatureMap:
         return out.numpy()
 
     def spread(
-        self, values: Tensor, owner: Tensor, inputs: Sequence[Tensor], joint: bool
-    ) -> tuple[Tensor, ...]:
-        """Copy each feature's value to all its positions.
+        self, values: Tensor, owner: Tensor, inputs: Inputs, joint: bool
+    ) -> Inputs:
+        """Return each feature's value at all its positions, shaped like the inputs.
 
         Parameters
         ----------
@@ -62,26 +69,24 @@ class FeatureMap:
             The example that each row explains.
         joint : bool
             Whether a row explains the whole batch: it is shown on the first example.
-
-        Returns
-        -------
-        tuple of float tensors, ``(n_rows, *inputs[j].shape[1:])``
         """
-        n_examples = inputs[0].shape[0]
-        return tuple(
-            _spread_one(values, owner, ids, tensor, n_examples, joint)
-            for ids, tensor in zip(self.ids, inputs, strict=True)
-        )
+        out = []
+        for places, tensor in zip(
+            self._places(owner, inputs, joint), as_tuple(inputs), strict=True
+        ):
+            flat = values.gather(1, places.flatten(1)).to(tensor.device)
+            out.append(flat.reshape(places.shape).flatten(0, 1))
+        return tuple(out) if isinstance(inputs, tuple) else out[0]
 
     def gather(
         self,
         attributions: Sequence[Tensor],
         owner: Tensor,
-        inputs: Sequence[Tensor],
+        inputs: Inputs,
         joint: bool,
         reduction: Reduction,
     ) -> Tensor:
-        """Read one value per feature off attributions shaped like the inputs.
+        """Return one value per feature from attributions shaped like the inputs.
 
         Parameters
         ----------
@@ -96,13 +101,13 @@ class FeatureMap:
         -------
         float64 (n_rows, n_features)
         """
-        rows = [
-            _flat_rows(ids, tensor, one, owner, inputs[0].shape[0], joint)
-            for ids, tensor, one in zip(self.ids, inputs, attributions, strict=True)
-        ]
-        values = torch.cat([value for value, _ in rows], dim=1)
-        ids = torch.cat([which for _, which in rows], dim=1)
-        sums = torch.zeros(len(owner), self.n_features, dtype=torch.float64)
+        n_rows = len(owner)
+        values = torch.cat(
+            [one.detach().cpu().double().reshape(n_rows, -1) for one in attributions], 1
+        )
+        places = self._places(owner, inputs, joint)
+        ids = torch.cat([one.flatten(1) for one in places], dim=1)
+        sums = torch.zeros(n_rows, self.n_features, dtype=torch.float64)
         counts = sums.scatter_add(1, ids, torch.ones_like(values)).clamp_(min=1)
         sums = sums.scatter_add(1, ids, values)
         means = sums / counts
@@ -111,42 +116,19 @@ class FeatureMap:
         as_value = reduction == "value" or (reduction == "auto" and agree)
         return means if as_value else sums
 
-
-def _flat_rows(
-    ids: Tensor,
-    tensor: Tensor,
-    attribution: Tensor,
-    owner: Tensor,
-    n_examples: int,
-    joint: bool,
-) -> tuple[Tensor, Tensor]:
-    """Values and feature ids of all positions, ``(n_rows, n_positions)`` each."""
-    if joint:
-        ids, tensor = ids[:1], tensor[:1]
-    own = tensor.shape[0] == n_examples and not joint
-    positions = ids.expand(tensor.shape).cpu()
-    block = positions.unsqueeze(1) if own else positions.unsqueeze(0)
-    which = block[owner] if own else block.expand(len(owner), *positions.shape)
-    values = attribution.detach().cpu().double()
-    return values.reshape(len(owner), -1), which.reshape(len(owner), -1)
-
-
-def _spread_one(
-    values: Tensor,
-    owner: Tensor,
-    ids: Tensor,
-    tensor: Tensor,
-    n_examples: int,
-    joint: bool,
-) -> Tensor:
-    values, owner = values.to(tensor.device), owner.to(tensor.device)
-    if joint:
-        ids, tensor = ids[:1], tensor[:1]
-    own = tensor.shape[0] == n_examples and not joint
-    positions = ids.unsqueeze(1) if own else ids.unsqueeze(0)
-    picked = pick_columns(values, positions, owner)
-    shape = (len(values), 1 if own else tensor.shape[0], *tensor.shape[1:])
-    return picked.expand(shape).flatten(0, 1).contiguous()
+    def _places(self, owner: Tensor, inputs: Inputs, joint: bool) -> list[Tensor]:
+        """Return feature numbers ``(n_rows, rows of one example, ...)`` per tensor."""
+        tensors = as_tuple(inputs)
+        out = []
+        for ids, tensor in zip(self.ids, tensors, strict=True):
+            own = tensor.shape[0] == tensors[0].shape[0] and not joint
+            full = ids.expand(tensor.shape).cpu()
+            if own:
+                out.append(full[owner].unsqueeze(1))
+            else:
+                full = full[:1] if joint else full
+                out.append(full.unsqueeze(0).expand(len(owner), *full.shape))
+        return out
 
 
 def pick_columns(rows: Tensor, ids: Tensor, owner: Tensor) -> Tensor:
@@ -163,7 +145,7 @@ def pick_columns(rows: Tensor, ids: Tensor, owner: Tensor) -> Tensor:
 
 
 def feature_map(feature_mask: FeatureMask, inputs: tuple[Tensor, ...]) -> FeatureMap:
-    """Read a ``feature_mask`` as Captum does, and refuse what can not be meant.
+    """Read a ``feature_mask`` as Captum does, and refuse what cannot be meant.
 
     Without a mask every input position is a feature. The smallest id becomes feature
     0, ids shared by several tensors are one feature, gaps are features without effect.
@@ -191,17 +173,17 @@ def feature_map(feature_mask: FeatureMask, inputs: tuple[Tensor, ...]) -> Featur
         raise ValueError("feature_mask is empty; needed at least one feature id")
     first = min(int(one.min()) for one in filled)
     last = max(int(one.max()) for one in filled)
-    if last - first >= MOST_FEATURES:
+    if last - first >= _MOST_FEATURES:
         raise ValueError(
             f"feature_mask has ids from {first} to {last}, and gaps are features too; "
-            f"needed at most {MOST_FEATURES}: number the features 0, 1, 2, ..."
+            f"needed at most {_MOST_FEATURES}: number the features 0, 1, 2, ..."
         )
     names = tuple(f"feature {i}" for i in range(first, last + 1))
-    return FeatureMap(tuple(one - first for one in ids), last - first + 1, names)
+    return FeatureMap(tuple(one - first for one in ids), len(names), names)
 
 
 def explained_features(
-    n_features: int, inputs: Any, feature_mask: FeatureMask
+    n_features: int, inputs: Inputs, feature_mask: FeatureMask
 ) -> FeatureMap:
     """Return the features of inputs that a surrogate explains; refuse other inputs."""
     features = feature_map(feature_mask, as_tuple(inputs))
@@ -213,16 +195,15 @@ def explained_features(
     return features
 
 
-def check_example(example: object, inputs: Any) -> int:
+def check_example(example: Any, inputs: Inputs) -> int:
     """Return the place of an example in its batch, counted from the first one."""
     n_examples = len(as_tuple(inputs)[0])
-    place = int(example) if is_whole(example) else n_examples
-    if not -n_examples <= place < n_examples:
+    if not is_whole(example) or not -n_examples <= example < n_examples:
         raise ValueError(
             f"example={example!r} with a batch of {n_examples}; needed a whole number "
             f"from 0 to {n_examples - 1}"
         )
-    return place % n_examples
+    return int(example) % n_examples
 
 
 def _checked_ids(mask: Tensor, tensor: Tensor, j: int) -> Tensor:
@@ -251,17 +232,14 @@ def _one_feature_per_position(inputs: tuple[Tensor, ...]) -> FeatureMap:
     ids: list[Tensor] = []
     names: list[str] = []
     for j, tensor in enumerate(inputs):
-        shape = tensor.shape[1:]
+        shape = tuple(tensor.shape[1:])
         count = math.prod(shape)
         numbers = torch.arange(len(names), len(names) + count, device=tensor.device)
         ids.append(numbers.reshape(1, *shape))
         prefix = "input" if len(inputs) == 1 else f"input{j}"
-        names.extend(prefix + _position(i, shape) for i in range(count))
+        # A tensor of one number per example needs no position.
+        places = (str(list(place)) for place in np.ndindex(shape)) if shape else ("",)
+        names.extend(prefix + place for place in places)
     if not names:
         raise ValueError("the inputs are empty; needed at least one input position")
     return FeatureMap(tuple(ids), len(names), tuple(names))
-
-
-def _position(i: int, shape: Sequence[int]) -> str:
-    """Return ``[row, column]`` of the i-th position, nothing for a lone number."""
-    return str([int(k) for k in np.unravel_index(i, tuple(shape))]) if shape else ""

@@ -13,13 +13,12 @@ from torch import Tensor
 from captum_harmonica.features import (
     FeatureMap,
     FeatureMask,
+    Inputs,
     as_tuple,
     check_example,
     explained_features,
 )
-from captum_harmonica.value_function import Inputs
-from harmonica_core import Surrogate, indices
-from harmonica_core.result.anchored import own_polynomial
+from harmonica_core import Surrogate
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class Pair:
 
 
 def pair_matrix(surrogates: Any, index: str = "SII") -> Tensor:
-    """All pair values of each example: ``(n_examples, n_features, n_features)``.
+    """Return all pairs of each example: ``(n_examples, n_features, n_features)``.
 
     Symmetric, each entry the whole value of the pair, zeros on the diagonal. Several
     outputs add a last dimension. (`Surrogate.interaction_matrix` is SHAP's layout,
@@ -74,20 +73,11 @@ def pair_matrix(surrogates: Any, index: str = "SII") -> Tensor:
     >>> pair_matrix(found)[0, 0]
     tensor([0., 6., 0.])
     """
-    return torch.stack(
-        [torch.from_numpy(_matrix(one, index)).float() for one in _as_list(surrogates)]
-    )
-
-
-def _as_list(surrogates: Any) -> list[Any]:
-    return list(surrogates) if isinstance(surrogates, Sequence) else [surrogates]
-
-
-def _matrix(surrogate: Any, index: str) -> np.ndarray:
-    whole = 2 * surrogate.interaction_matrix(index)
-    every = np.arange(surrogate.n_features)
-    whole[every, every] = 0
-    return np.asarray(whole)
+    every = surrogates if isinstance(surrogates, Sequence) else [surrogates]
+    whole = np.stack([2 * one.interaction_matrix(index) for one in every])
+    own = np.arange(whole.shape[1])
+    whole[:, own, own] = 0
+    return torch.from_numpy(whole).float()
 
 
 def interactions_with(
@@ -97,7 +87,7 @@ def interactions_with(
     feature_mask: FeatureMask = None,
     index: str = "SII",
 ) -> Inputs:
-    """How every input position acts together with one feature, shaped like the inputs.
+    """Return how every input position acts together with one feature.
 
     Parameters
     ----------
@@ -114,7 +104,7 @@ def interactions_with(
     Returns
     -------
     Tensor or tuple of Tensors, float32
-        Zero at the feature's own positions.
+        Shaped like the inputs; zero at the feature's own positions.
 
     Examples
     --------
@@ -125,30 +115,19 @@ def interactions_with(
     tensor([[0., 0., 2., 2.]])
     """
     rows = pair_matrix(surrogates, index)
-    _check_single_output(rows)
-    features = explained_features(rows.shape[1], inputs, feature_mask)
-    _check_feature(feature, features)
-    joint = len(rows) < as_tuple(inputs)[0].shape[0]
-    spread = features.spread(
-        rows[:, feature], torch.arange(len(rows)), as_tuple(inputs), joint
-    )
-    return spread if isinstance(inputs, tuple) else spread[0]
-
-
-def _check_single_output(rows: Tensor) -> None:
     if rows.dim() != 3:
         raise ValueError(
             f"the surrogates have {rows.shape[-1]} outputs; needed one output each: "
             "pass [g.output(k) for g in surrogates]"
         )
-
-
-def _check_feature(feature: int, features: FeatureMap) -> None:
+    features = explained_features(rows.shape[1], inputs, feature_mask)
     if not 0 <= feature < features.n_features:
         raise ValueError(
             f"feature={feature}; needed 0 to {features.n_features - 1}, the id minus "
             "the smallest id"
         )
+    joint = len(rows) < as_tuple(inputs)[0].shape[0]
+    return features.spread(rows[:, feature], torch.arange(len(rows)), inputs, joint)
 
 
 def top_pairs(
@@ -184,20 +163,21 @@ def top_pairs(
     """
     features = explained_features(surrogate.n_features, inputs, feature_mask)
     example = check_example(example, inputs)
-    polynomial = own_polynomial(surrogate)
-    order = min(2, polynomial.max_degree)
-    found = indices.interactions(polynomial, order, index)
+    found = surrogate.interactions(min(2, surrogate.max_degree), index)
     pairs = [(term, value) for term, value in found.items() if len(term) == 2]
     pairs.sort(key=lambda pair: -float(np.abs(pair[1]).max()))
+    names = surrogate.feature_names or tuple(
+        f"x{i}" for i in range(features.n_features)
+    )
     return [
         Pair(
-            term,
-            (polynomial.feature_name(term[0]), polynomial.feature_name(term[1])),
+            (i, j),
+            (names[i], names[j]),
             value,
-            _positions(features, term[0], inputs, example),
-            _positions(features, term[1], inputs, example),
+            _positions(features, i, inputs, example),
+            _positions(features, j, inputs, example),
         )
-        for term, value in pairs[:n]
+        for (i, j), value in pairs[:n]
     ]
 
 

@@ -2,7 +2,7 @@
 
 Explanations are either surrogates from `Harmonica.explain`, or attributions of any
 method, read as ``g(mask) = F(baselines) + sum of the kept features' attributions``.
-Each metric evaluates a batch once, for all its examples.
+Each example becomes a function of masks, and `harmonica_core.metrics` does the rest.
 """
 
 from __future__ import annotations
@@ -14,11 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from captum_harmonica.batch import Bar, look
-from captum_harmonica.features import FeatureMask
-from captum_harmonica.metric_cases import How, explanations, masked, per_function
-from captum_harmonica.value_function import Inputs
-from harmonica_core import Estimate, Surrogate
+from captum_harmonica.features import FeatureMask, Inputs
+from captum_harmonica.metric_cases import How, cases_of
+from harmonica_core import Surrogate
 from harmonica_core import metrics as core
 
 __all__ = [
@@ -71,7 +69,7 @@ def interpretation_error(
     return_standard_error: bool = False,
     **how: Unpack[How],
 ) -> Any:
-    """``I_p = (E |F(mask) - g(mask)|^p)^(1/p)`` of each example's explanation.
+    """Return ``I_p = (E |F(mask) - g(mask)|^p)^(1/p)`` of each example's explanation.
 
     Parameters
     ----------
@@ -103,17 +101,13 @@ def interpretation_error(
     >>> interpretation_error(f, x, Harmonica(f).explain(x))
     tensor([0.])
     """
-    function = masked(forward_func, inputs, baselines, feature_mask, target, how)
-    found = per_function(
-        function,
-        inputs,
-        attributions,
-        how,
-        lambda case: core.interpretation_error(
-            case.known, case.g, case.known.n_features, p, radius, threshold
-        ),
-        radius,
+    cases = cases_of(
+        forward_func, inputs, attributions, baselines, feature_mask, target, how
     )
+    found = [
+        core.interpretation_error(*one.fgn, p, radius, threshold, **one.sampling)
+        for one in cases
+    ]
     return _tensors(found, return_standard_error)
 
 
@@ -130,7 +124,7 @@ def truthful_gap(
     return_standard_error: bool = False,
     **how: Unpack[How],
 ) -> Any:
-    """``T_C = sum_{S in C} <F - g, chi_S>^2``: what g leaves unsaid of readable terms.
+    """Return ``T_C = sum_{S in C} <F - g, chi_S>^2``: what g leaves of readable terms.
 
     Parameters
     ----------
@@ -154,16 +148,15 @@ return_standard_error, **how
     tensor([4.5000])
     """
     wanted = None if terms is None else [tuple(term) for term in terms]
-    function = masked(forward_func, inputs, baselines, feature_mask, target, how)
-    found = per_function(
-        function,
-        inputs,
-        attributions,
-        how,
-        lambda case: core.truthful_gap(
-            case.known, case.g, case.known.n_features, degree, case.renumber(wanted)
-        ),
+    cases = cases_of(
+        forward_func, inputs, attributions, baselines, feature_mask, target, how
     )
+    found = [
+        core.truthful_gap(
+            *one.fgn, degree, one.masked.own_terms(wanted), **one.sampling
+        )
+        for one in cases
+    ]
     return _tensors(found, return_standard_error)
 
 
@@ -176,7 +169,7 @@ def inconsistency(
     target: Any = None,
     **how: Unpack[How],
 ) -> Inconsistency:
-    """``log k``, ``I_total`` and ``D_total`` of each example's local models.
+    """Return ``log k``, ``I_total`` and ``D_total`` of each example's local models.
 
     One explanation of all masks has ``log k = 0`` and ``D_total = 0``, and its
     ``I_total`` is `interpretation_error`; a surrogate from `HarmonicaAnchor` pays for a
@@ -189,20 +182,13 @@ def inconsistency(
     >>> inconsistency(f, x, torch.tensor([[3.0, 3.0, 1.0]])).I_total
     tensor([2.1213])
     """
-    function = masked(forward_func, inputs, baselines, feature_mask, target, how)
-    found = per_function(
-        function,
-        inputs,
-        attributions,
-        how,
-        lambda case: core.inconsistency(
-            case.known, case.models(), case.known.n_features, case.regions()
-        ),
+    cases = cases_of(
+        forward_func, inputs, attributions, baselines, feature_mask, target, how
     )
+    found = [core.inconsistency(*one.models, **one.sampling) for one in cases]
     return Inconsistency(*(_tensors(list(part)) for part in zip(*found, strict=True)))
 
 
-@torch.no_grad()
 def additive_surrogates(
     forward_func: Callable[..., Any],
     inputs: Inputs,
@@ -212,11 +198,11 @@ def additive_surrogates(
     target: Any = None,
     **how: Unpack[How],
 ) -> list[Surrogate]:
-    """What the scores of any Captum method say about removals.
+    """Return what the scores of any Captum method say about removals.
 
     ``g(mask) = F(all removed) + sum of the scores of what is kept``, one `Surrogate`
-    for each example, at the price of one forward: for what-if pages, plots and metrics.
-    Arguments as in `interpretation_error`.
+    for each example, at the price of one evaluation; for what-if pages, plots and
+    metrics. Arguments as in `interpretation_error`.
 
     Examples
     --------
@@ -226,18 +212,13 @@ def additive_surrogates(
     >>> g([[True, True], [True, False]]).tolist()
     [6.0, 3.0]
     """
-    f = masked(forward_func, inputs, baselines, feature_mask, target, how)
-    f, groups = look(f, Bar(None))
-    found: list[Any] = [None] * f.n_functions
-    for group in groups:
-        base = group.evaluate(np.zeros((1, group.n_features), dtype=bool))[0]
-        explained = explanations(attributions, f, group, inputs, base, how)
-        for row, surrogate in zip(group.rows, explained, strict=True):
-            found[row] = surrogate
-    return found
+    cases = cases_of(
+        forward_func, inputs, attributions, baselines, feature_mask, target, how
+    )
+    return [one.whole for one in cases]
 
 
-def _tensors(found: list[Estimate], return_standard_error: bool = False) -> Any:
+def _tensors(found: list[Any], return_standard_error: bool = False) -> Any:
     value = torch.tensor(np.stack([one.value for one in found]), dtype=torch.float32)
     if not return_standard_error:
         return value

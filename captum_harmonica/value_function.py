@@ -11,34 +11,32 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from captum_harmonica._captum import format_args, run_forward
+from captum_harmonica._captum import format_args, select_targets
 from captum_harmonica.features import (
     FeatureMap,
     FeatureMask,
+    Inputs,
     as_tuple,
     feature_map,
+    is_whole,
     pick_columns,
 )
-from harmonica_core.checks import is_whole
 
-Inputs = Tensor | tuple[Tensor, ...]
 Masks = NDArray[np.bool_]
 
+# Masks handed over at once, at least: single ones cost more than a small model's
+# forward.
 _MASKS_AT_LEAST = 32
-
-
-def _nothing() -> None:
-    """Do nothing after a forward."""
 
 
 @dataclass(frozen=True)
 class MaskedForward:
     """``f(masks)`` for some examples of a batch: bool ``(m, n)`` -> ``(m, B * K)``.
 
-    A removed feature takes its baseline. A call of f hands no forward more than
-    ``rows_per_call`` rows, whatever the number of masks and examples; two exceptions
-    see the whole batch at once: the first look at it (`batch.look`), and every forward
-    of a ``joint`` function.
+    A removed feature takes its baseline. No forward gets more than ``rows_per_call``
+    rows, whatever the number of masks and examples; two exceptions see the whole batch
+    at once: the first look at it (`batch.look`), and every forward of a ``joint``
+    function.
 
     Attributes
     ----------
@@ -52,11 +50,11 @@ class MaskedForward:
         The feature that each mask column stands for; the others are kept.
     target, args : as in Captum's ``attribute``
     rows_per_call : int
+    one_output : bool
+        Refuse a forward with several values per example.
     joint : bool
         Whether the forward returns values of the whole batch instead of one row per
         example; then there is one function, of all examples masked alike.
-    on_forward : callable
-        Called after each forward (a progress bar).
     """
 
     forward_func: Callable[..., Any]
@@ -68,8 +66,8 @@ class MaskedForward:
     target: Any = None
     args: tuple[Any, ...] | None = None
     rows_per_call: int = 1
+    one_output: bool = False
     joint: bool = False
-    on_forward: Callable[[], Any] = _nothing
 
     @property
     def n_examples(self) -> int:
@@ -82,23 +80,21 @@ class MaskedForward:
         return 1 if self.joint else len(self.examples)
 
     @property
+    def masks_at_once(self) -> int:
+        """Masks whose rows fill one forward."""
+        return max(1, self.rows_per_call // self.n_functions)
+
+    @property
     def masks_per_call(self) -> int:
-        """Masks to hand over at once: those of one forward, or several forwards'.
-
-        Handing over single masks would cost more than a small model's forward.
-        """
-        return max(_MASKS_AT_LEAST, self.rows_per_call // self.n_functions)
-
-    def n_forwards(self, n_masks: int) -> int:
-        """Number of forwards for ``n_masks`` masks in steps of `masks_per_call`."""
-        full, rest = divmod(n_masks, self.masks_per_call)
-        steps = [self.masks_per_call] * full + [rest]
-        return sum(-(-n * self.n_functions // self.rows_per_call) for n in steps)
+        """Masks to hand over at once: those of one forward, or several forwards'."""
+        return max(_MASKS_AT_LEAST, self.masks_at_once)
 
     def of(
         self, examples: NDArray[np.int64], columns: NDArray[np.int64]
     ) -> MaskedForward:
         """Return the function of these examples and features only."""
+        if self.joint:
+            return replace(self, columns=columns)
         return replace(self, examples=examples, columns=columns)
 
     def __call__(self, masks: Masks) -> NDArray[np.float64]:
@@ -108,13 +104,14 @@ class MaskedForward:
         ----------
         masks : bool (m, len(columns))
         """
-        kept = self.on_all_columns(masks)
-        owner = np.tile(self.examples[: self.n_functions], len(masks))
-        row_of = np.repeat(np.arange(len(masks)), self.n_functions)
+        kept = torch.from_numpy(self.on_all_columns(masks))
+        owner = torch.from_numpy(np.tile(self.examples[: self.n_functions], len(masks)))
+        row_of = torch.arange(len(masks)).repeat_interleave(self.n_functions)
         parts = []
         for start in range(0, len(owner), self.rows_per_call):
             rows = slice(start, start + self.rows_per_call)
-            parts.append(self.forward(kept[row_of[rows]], owner[rows]))
+            output = self.run(kept[row_of[rows]], owner[rows])
+            parts.append(as_rows(output, len(owner[rows])))
         return np.concatenate(parts).reshape(len(masks), -1)
 
     def on_all_columns(self, masks: Masks) -> Masks:
@@ -126,36 +123,29 @@ class MaskedForward:
         kept[:, self.columns] = masks
         return kept
 
-    def own_terms(self, terms: Iterable[Sequence[int]]) -> list[tuple[int, ...]]:
-        """Terms in the numbering of ``columns``; those that need others are left out.
-
-        Examples
-        --------
-        >>> f = masked_forward(lambda x: x.sum(1), torch.ones(1, 3))
-        >>> f.of(np.array([0]), np.array([0, 2])).own_terms([(0, 2), (1,), (2,)])
-        [(0, 1), (1,)]
-        """
+    def own_terms(self, terms: Iterable[Sequence[int]] | None) -> Any:
+        """Return terms in the numbering of ``columns``, without those of others."""
+        if terms is None:
+            return None
         place = {int(column): i for i, column in enumerate(self.columns)}
         held = [term for term in terms if all(i in place for i in term)]
         return [tuple(place[i] for i in term) for term in held]
 
-    def forward(self, masks: Masks, owner: NDArray[np.int64]) -> NDArray[np.float64]:
-        """One forward: row r is example ``owner[r]`` under ``masks[r]``: ``(R, K)``."""
-        output = self.run(torch.from_numpy(masks), torch.from_numpy(owner))
-        self.on_forward()
-        return as_rows(output, len(owner))
-
     def run(self, masks: Tensor, owner: Tensor) -> Any:
-        """Call the model on masked rows and return its selected output."""
+        """Return the selected output of one forward of masked rows."""
         masked = tuple(
             self._masked(j, masks, owner).flatten(0, 1) for j in range(len(self.inputs))
         )
-        target = self._selected(self.target, owner, lone_number=True)
-        args = self.args and tuple(self._selected(arg, owner) for arg in self.args)
-        return run_forward(self.forward_func, masked, target, args)
+        args = (self._selected(arg, owner) for arg in self.args or ())
+        output = self.forward_func(*masked, *args)
+        output = _select(output, self._selected(self.target, owner, lone_number=True))
+        one = not isinstance(output, Tensor) or output.numel() in (1, len(owner))
+        if self.one_output and not one:
+            ask_for_target(tuple(output.shape), self.target)
+        return output
 
     def _masked(self, j: int, masks: Tensor, owner: Tensor) -> Tensor:
-        """Input j under all masks: ``(R, rows of one example, ...)``."""
+        """Return input j under all masks: ``(R, rows of one example, ...)``."""
         device = self.inputs[j].device
         masks, owner = masks.to(device), owner.to(device)
         kept = pick_columns(masks, self._blocks(j, self.features.ids[j]), owner)
@@ -166,7 +156,7 @@ class MaskedForward:
         return torch.where(kept, value, baseline)
 
     def _blocks(self, j: int, tensor: Tensor) -> Tensor:
-        """View a tensor as ``(examples, rows of one example, ...)``.
+        """Return a view ``(examples, rows of one example, ...)`` of a tensor.
 
         A tensor without one row per example belongs as a whole to every example.
         """
@@ -198,8 +188,9 @@ def masked_forward(
     additional_forward_args: Any = None,
     feature_mask: FeatureMask = None,
     rows_per_call: int = 1,
+    one_output: bool = False,
 ) -> MaskedForward:
-    """Build the function of masks from the arguments of Captum's ``attribute``.
+    """Return the function of masks that Captum's arguments of ``attribute`` describe.
 
     Examples
     --------
@@ -208,6 +199,11 @@ def masked_forward(
     [7.0, 1.0]
     """
     tensors = _checked_inputs(inputs)
+    if not is_whole(rows_per_call) or rows_per_call < 1:
+        raise ValueError(
+            f"perturbations_per_eval={rows_per_call!r}; needed a whole number of rows "
+            "per forward, at least 1"
+        )
     features = feature_map(feature_mask, tensors)
     return MaskedForward(
         forward_func,
@@ -217,7 +213,31 @@ def masked_forward(
         columns=np.arange(features.n_features),
         target=target,
         args=format_args(additional_forward_args),
-        rows_per_call=_checked_rows(rows_per_call),
+        rows_per_call=int(rows_per_call),
+        one_output=one_output,
+    )
+
+
+def _select(output: Any, target: Any) -> Any:
+    """Return what ``target`` selects, as Captum does; refuse one that is not there."""
+    if target is None or isinstance(output, torch.Future):
+        return output
+    try:
+        return select_targets(output, target)
+    except (IndexError, AssertionError, RuntimeError) as error:
+        raise ValueError(
+            f"target={target!r} selects nothing from an output of shape "
+            f"{tuple(output.shape)}; needed a whole number below {output.shape[-1]}, a "
+            f"tuple of them for deeper outputs, or one for each example ({error})"
+        ) from error
+
+
+def ask_for_target(shape: tuple[int, ...], target: Any) -> None:
+    """Refuse several values per example, with KernelShap's kind of error."""
+    raise AssertionError(
+        f"with target={target!r} forward_func returns shape {shape}: several values "
+        "per example; needed one: pass target=, the number of the output to explain, "
+        "or call explain(), whose surrogates explain all outputs from the same forwards"
     )
 
 
@@ -260,28 +280,17 @@ def _checked_inputs(inputs: Inputs) -> tuple[Tensor, ...]:
     return tuple(tensor.detach() for tensor in tensors)
 
 
-def _checked_rows(perturbations_per_eval: object) -> int:
-    if not is_whole(perturbations_per_eval) or perturbations_per_eval < 1:
-        raise ValueError(
-            f"perturbations_per_eval={perturbations_per_eval!r}; needed a whole number "
-            "of rows per forward, at least 1"
-        )
-    return int(perturbations_per_eval)
-
-
 def _with_common_dtypes(
     inputs: tuple[Tensor, ...], baselines: Any
 ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
     """Return inputs and baselines, pairwise of one dtype; integers stay integers."""
-    if baselines is None:
-        baselines = (0,) * len(inputs)
-    baselines = as_tuple(baselines)
-    if len(baselines) != len(inputs):
+    given = (0,) * len(inputs) if baselines is None else as_tuple(baselines)
+    if len(given) != len(inputs):
         raise ValueError(
-            f"got {len(baselines)} baselines for {len(inputs)} input tensors; needed "
+            f"got {len(given)} baselines for {len(inputs)} input tensors; needed "
             "one per tensor, in a tuple of the same length"
         )
-    pairs = [_common_dtype(*pair) for pair in zip(inputs, baselines, strict=True)]
+    pairs = [_common_dtype(*pair) for pair in zip(inputs, given, strict=True)]
     return tuple(value for value, _ in pairs), tuple(base for _, base in pairs)
 
 

@@ -2,6 +2,7 @@
 # # A table: many patients at once, every class from the same forwards
 
 # %% 1. A small network on the wine data (13 measurements, 3 cultivars)
+import numpy as np
 import torch
 from sklearn.datasets import load_wine
 from torch import nn
@@ -26,14 +27,18 @@ torch.set_grad_enabled(False)
 # %% 2. One explanation per row and class; a removed measurement takes its mean, 0
 batch = x[::20]
 method = Harmonica(model, seed=0)
-values = method.attribute(batch, n_samples=1000, perturbations_per_eval=2000)
-values = values.reshape(len(batch), 3, 13)  # rows, classes, measurements
-difference = model(batch) - model(torch.zeros(1, 13))
-print("largest gap of the sums:", float((values.sum(2) - difference).abs().max()))
+every_class = method.explain(batch, n_samples=1000, perturbations_per_eval=2000)
+values = torch.tensor(np.stack([g.shapley_values() for g in every_class]))
+difference = model(batch) - model(torch.zeros(1, 13))  # rows, classes
+print("largest gap of the sums:", float((values.sum(1) - difference).abs().max()))
 
-# %% 3. What speaks for cultivar 0 in the first row
-for i in values[0, 0].abs().argsort(descending=True)[:4].tolist():
-    print(f"{wine.feature_names[i]:>30} {values[0, 0, i]:+.3f}")
+# %% 3. What speaks for cultivar 0 in the first row, and how sure that is
+values = method.attribute(batch, target=0, n_samples=1000, perturbations_per_eval=2000)
+std = method.attribute_std(
+    batch, target=0, n_samples=1000, perturbations_per_eval=2000
+)  # no further model call
+for i in values[0].abs().argsort(descending=True)[:4].tolist():
+    print(f"{wine.feature_names[i]:>30} {values[0, i]:+.3f} ± {std[0, i]:.3f}")
 
 # %% 4. The polynomials of the first two rows, and their errors over all removals
 found = method.explain(batch[:2], target=0, feature_names=wine.feature_names)

@@ -6,10 +6,11 @@ import numpy as np
 import reference
 import torch
 from captum.attr import KernelShap, Lime, ShapleyValueSampling
-from captum_models import BATCH, X, close, game_of, mlp, sparse_model
+from captum_models import BATCH, Counting, X, close, game_of, mlp, sparse_model
 from pytest import approx, mark, raises
 
-from captum_harmonica import Harmonica
+from captum_harmonica import Harmonica, HarmonicaAnchorConstrained, LowDegree
+from harmonica_core import fit_surrogate
 
 
 def shapley_of_sparse_model(n, seed=0):
@@ -53,19 +54,19 @@ def test_a_low_degree_is_a_limit():
     assert g.degree == 4
 
 
-@mark.parametrize("solver, tolerance", [("lasso", 1e-3), ("ridge", 0.2)])
-def test_sampled_masks_recover_a_sparse_model(solver, tolerance):
-    method = Harmonica(sparse_model(20), seed=0, solver=solver)
+@mark.parametrize("engine, tolerance", [("lasso", 1e-3), ("bayes", 0.02)])
+def test_sampled_masks_recover_a_sparse_model(engine, tolerance):
+    method = Harmonica(sparse_model(20), seed=0, engine=engine)
     got = method.attribute(torch.ones(1, 20), n_samples=600, perturbations_per_eval=100)
     close(got, shapley_of_sparse_model(20), tolerance)
 
 
-def test_ridge_takes_neither_strength_nor_terms():
-    for settings in ({"alpha": 0.1}, {"terms": [(0,)]}):
-        with raises(ValueError, match="neither alpha nor terms"):
-            Harmonica(mlp(4), solver="ridge", **settings).attribute(X)
-    with raises(ValueError, match="solver='fast'"):
-        Harmonica(mlp(4), solver="fast").attribute(X)
+def test_a_solver_is_an_engine_now():
+    for method in (Harmonica, HarmonicaAnchorConstrained, LowDegree):
+        with raises(TypeError, match="solver= is now engine="):
+            method(mlp(4), solver="ridge")
+        with raises(TypeError, match="near"):
+            method(mlp(4), near=0.5)
 
 
 def test_banzhaf_values():
@@ -81,12 +82,12 @@ def test_unknown_index():
         Harmonica(mlp(4), index="nonsense").attribute(X)
 
 
-@mark.parametrize("solver", ["lasso", "ridge"])
+@mark.parametrize("engine", ["lasso", "bayes"])
 @mark.parametrize("scale", [1e-6, 1e6])
-def test_the_scale_of_the_output_does_not_matter(scale, solver):
+def test_the_scale_of_the_output_does_not_matter(scale, engine):
     forward = sparse_model(20)
     plain, scaled = (
-        Harmonica(lambda x, k=k: k * forward(x), seed=0, solver=solver).attribute(
+        Harmonica(lambda x, k=k: k * forward(x), seed=0, engine=engine).attribute(
             torch.ones(1, 20), n_samples=400, perturbations_per_eval=100
         )
         for k in (1.0, scale)
@@ -162,6 +163,69 @@ def test_names_of_features():
     names = f.explain((image, X))[0].feature_names
     assert names[:3] == ("input0[0, 0]", "input0[0, 1]", "input0[1, 0]")
     assert names[4] == "input1[0]"
+
+
+@mark.parametrize("n, budget", [(5, "auto"), (14, 200), (24, "auto")])
+@mark.parametrize("engine", ["bayes", "lasso"])
+def test_the_core_finds_the_same_surrogate_to_the_last_bit(n, budget, engine):
+    model = mlp(n)
+    x = torch.randn(1, n, generator=torch.Generator().manual_seed(0))
+
+    def value_function(masks):
+        with torch.no_grad():
+            rows = [model(x * torch.tensor(mask)[None]) for mask in masks]
+        return torch.cat(rows)[:, 0].double().numpy()
+
+    expected = fit_surrogate(value_function, n, budget, engine=engine, seed=3)
+    (got,) = Harmonica(model, seed=3, engine=engine).explain(x, n_samples=budget)
+    masks = np.random.default_rng(1).random((50, n)) < 0.5
+    assert np.array_equal(got(masks), expected(masks))
+    assert np.array_equal(got.shapley_values(), expected.shapley_values())
+    assert got.n_evaluations == expected.n_evaluations
+
+
+def test_the_default_engine_finds_no_terms_until_they_are_asked_for():
+    method = Harmonica(mlp(14), degree=3, seed=0)
+    (g,) = method.explain(torch.ones(1, 14), n_samples=100)
+    method.attribute(torch.ones(1, 14), n_samples=100)
+    method.attribute_std(torch.ones(1, 14), n_samples=100)
+    assert g.mean is not None
+    assert all("_polynomial" not in vars(one) for one in (g, *method._last.surrogates))
+
+
+@mark.parametrize("return_input_shape", [True, False])
+def test_standard_deviations_of_attributions(return_input_shape):
+    model, mask = mlp(14), torch.arange(14)[None] // 2 * 2
+    x = torch.randn(3, 14, generator=torch.Generator().manual_seed(0))
+    method = Harmonica(model, seed=0)
+    shape = {"return_input_shape": return_input_shape}
+    got = method.attribute(x, n_samples=60, **shape)
+    std = method.attribute_std(x, n_samples=60, **shape)
+    expected = [
+        g.shapley_values(return_std=True)[1] for g in method.explain(x, n_samples=60)
+    ]
+    assert std.shape == got.shape and std.dtype == torch.float32
+    assert std.numpy() == approx(np.stack(expected), rel=1e-6)
+    exact = Harmonica(model).attribute(x, n_samples=2**14, perturbations_per_eval=4096)
+    assert (std > 0).all() and ((got - exact).abs() < 5 * std).all()
+    none = method.attribute_std(x, feature_mask=mask, **shape)  # all masks are known
+    assert none.abs().max() == 0
+    assert none.shape == ((3, 14) if return_input_shape else (3, 13))
+
+
+def test_standard_deviations_that_nobody_states():
+    model = Counting(mlp(14))
+    x = torch.ones(1, 14)
+    for method, said in (
+        (Harmonica(model, index="BV"), "index='BV'"),
+        (Harmonica(model, engine="lasso"), "engine='lasso'"),
+        (Harmonica(model, alpha=0.1), "engine='lasso'"),
+        (HarmonicaAnchorConstrained(model), "HarmonicaAnchorConstrained"),
+        (LowDegree(model), "LowDegree"),
+    ):
+        with raises(ValueError, match=said):
+            method.attribute_std(x, n_samples=100)
+    assert model.rows == []
 
 
 def test_attribute_is_the_index_of_the_surrogate():

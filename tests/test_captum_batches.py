@@ -2,11 +2,11 @@
 
 import numpy as np
 import torch
-from captum.attr import FeatureAblation
+from captum.attr import KernelShap
 from captum_models import BATCH, Counting, X, close, mlp, sparse_model
-from pytest import mark
+from pytest import mark, raises
 
-from captum_harmonica import Harmonica
+from captum_harmonica import Harmonica, HarmonicaAnchor
 
 
 @mark.parametrize("n_features", [5, 14])
@@ -70,23 +70,54 @@ def test_gaps_in_ids_are_features_without_effect():
 
 def test_every_output_from_the_same_forwards():
     model = Counting(mlp(4, n_outputs=3))
-    both = Harmonica(model).attribute(BATCH)
-    assert both.shape == FeatureAblation(model.inner).attribute(BATCH).shape == (9, 4)
+    found = Harmonica(model).explain(BATCH)
     assert sum(model.rows) == 16 * 3
     for target in range(3):
         one = Harmonica(model).attribute(BATCH, target=target)
-        close(both[target::3], one)
-    flat = Harmonica(model).attribute(BATCH, return_input_shape=False)
-    assert flat.shape == (9, 4)
+        values = np.stack([g.shapley_values()[:, target] for g in found])
+        close(torch.tensor(values).float(), one)
 
 
 def test_outputs_of_the_whole_batch():
     def moments(x):
         return torch.stack([x.sum(), (x**2).sum(), x.max()])
 
-    got = Harmonica(moments).attribute(BATCH[:2])
-    assert got.shape == FeatureAblation(moments).attribute(BATCH[:2]).shape == (3, 4)
-    close(got[0], BATCH[:2].sum(0))
+    (found,) = Harmonica(moments).explain(BATCH[:2])
+    close(torch.tensor(found.shapley_values()[:, 0]).float(), BATCH[:2].sum(0))
+
+
+@mark.parametrize("n_examples", [1, 2])
+@mark.parametrize("ppe", [1, 3])
+def test_several_outputs_need_a_target_as_with_kernel_shap(n_examples, ppe):
+    model = Counting(mlp(4, n_outputs=3))
+    arguments = {"inputs": BATCH[:n_examples], "perturbations_per_eval": ppe}
+    with raises(AssertionError):
+        KernelShap(model).attribute(**arguments)
+    model.rows.clear()
+    for method in (Harmonica, HarmonicaAnchor):
+        with raises(AssertionError, match=r"pass target=.*explain\(\)"):
+            method(model).attribute(**arguments)
+    assert len(model.rows) == 2  # one forward each
+    method = Harmonica(model)
+    method.explain(**arguments)
+    with raises(AssertionError, match="target=None"):  # also of what is known already
+        method.attribute(**arguments)
+
+
+@mark.parametrize("target", [7, (7,), [0, 7], torch.tensor([0, 7]), torch.tensor(7)])
+def test_a_target_that_is_not_there(target):
+    model = Counting(mlp(4, n_outputs=3))
+    with raises(ValueError, match=r"target=.*7.*shape \(2, 3\).*below 3"):
+        Harmonica(model).attribute(BATCH[:2], target=target)
+    assert len(model.rows) == 1
+
+
+def test_errors_of_the_model_itself_go_through():
+    embedding = torch.nn.Embedding(3, 2)
+    with raises(IndexError):
+        Harmonica(lambda ids: embedding(ids).sum(1)).attribute(
+            torch.tensor([[7, 1]]), target=0
+        )
 
 
 def test_targets_per_example():

@@ -1,9 +1,12 @@
 """Harmonica wherever Captum takes an attribution method."""
 
+import time
+
 import matplotlib
 import numpy as np
 import torch
 from captum.attr import (
+    KernelShap,
     LLMAttribution,
     NoiseTunnel,
     ShapleyValues,
@@ -12,8 +15,9 @@ from captum.attr import (
     visualization,
 )
 from captum.metrics import infidelity, sensitivity_max
+from captum.testing.helpers.basic_models import BasicModel_ConvNet
 from captum_llm import tiny_lm
-from captum_models import BATCH, close, mlp
+from captum_models import BATCH, Counting, close, mlp
 from pytest import fixture, mark, raises, skip
 
 from captum_harmonica import (
@@ -102,6 +106,28 @@ def test_llm_takes_every_variant(prompt, method):
     assert result.token_attr.shape == (2, 3)
 
 
+def test_llm_agrees_with_the_exact_answer_at_any_budget_that_covers_it():
+    """Captum's own dummy model has features of several tokens, and a long target."""
+    model, tokenizer = tiny_lm(WORDS)
+    prompt = TextTemplateInput(
+        "{a} sat {b} on {c} {d}",
+        {"a": "the cat", "b": "the", "c": "mat", "d": "dog sat"},
+        baselines={"a": "dog", "b": "mat", "c": "the", "d": "cat"},
+    )
+    arguments = {"use_cached_outputs": False, "forward_in_tokens": False}
+    target = torch.tensor([2, 5, 1])
+    exact = LLMAttribution(ShapleyValues(model), tokenizer).attribute(
+        prompt, target, **arguments
+    )
+    for n_samples in ("auto", 16, 1000):
+        for method in METHODS:
+            ours = LLMAttribution(method(model, seed=0), tokenizer).attribute(
+                prompt, target, n_samples=n_samples, **arguments
+            )
+            close(ours.seq_attr, exact.seq_attr)
+            close(ours.token_attr, exact.token_attr)
+
+
 # ------------------------------------------------------------------ wrappers, metrics
 @mark.parametrize("kind", ["smoothgrad", "smoothgrad_sq", "vargrad"])
 def test_noise_tunnel(kind):
@@ -142,6 +168,22 @@ def test_infidelity_and_sensitivity():
         method.attribute, X, perturb_radius=0.01, n_perturb_samples=2
     )
     assert (moved >= 0).all() and (moved < 0.1).all()
+
+
+@mark.filterwarnings("ignore:You are providing multiple inputs")  # KernelShap's
+def test_metrics_of_a_small_convnet_cost_what_kernel_shap_costs():
+    model, image = BasicModel_ConvNet(), torch.rand(1, 1, 10, 10)
+    seconds = {}
+    for method in (Harmonica(model, seed=0), KernelShap(model)):
+        start = time.process_time()
+        sensitivity_max(
+            method.attribute, image, target=0, n_perturb_samples=2, n_samples=500
+        )
+        seconds[type(method)] = time.process_time() - start
+    assert seconds[Harmonica] < 5 * seconds[KernelShap]
+    rows = Counting(model)
+    Harmonica(rows).attribute(image, target=0)
+    assert sum(rows.rows) == 1024 + 2 * 100  # by default
 
 
 @mark.filterwarnings("ignore::DeprecationWarning")

@@ -4,7 +4,7 @@ import numpy as np
 import reference
 import torch
 from captum_models import BATCH, Counting, X, close, game_of, mlp
-from pytest import mark, raises
+from pytest import mark, raises, warns
 
 from captum_harmonica import Harmonica
 
@@ -154,6 +154,37 @@ def test_impossible_perturbations_per_eval(ppe):
 def test_impossible_n_samples(n_samples):
     with raises(ValueError, match="n_samples"):
         Harmonica(mlp(4)).attribute(X, n_samples=n_samples)
+
+
+def test_too_few_samples_to_tell_features_apart():
+    with warns(UserWarning, match=r"n_samples=3 .* 10 features .* at least 12, .*1024"):
+        Harmonica(mlp(10)).attribute(torch.ones(1, 10), n_samples=3)
+    Harmonica(mlp(10)).attribute(torch.ones(1, 10), n_samples=12)
+    Harmonica(mlp(2)).attribute(torch.ones(1, 2), n_samples=4)  # all there are
+
+
+def test_a_feature_for_each_pixel_is_announced_before_the_first_forward():
+    image = torch.rand(1, 1, 32, 33)
+
+    def refuse(x):
+        raise RuntimeError("called")
+
+    said = r"1056 features takes 3136 model evaluations .*feature_mask=superpixels.*"
+    with raises(RuntimeError, match="called"), warns(UserWarning, match=said):
+        Harmonica(refuse).attribute(image)
+    with raises(RuntimeError):  # no warning: somebody has chosen
+        Harmonica(refuse).attribute(image, n_samples=1100)
+    blocks = torch.arange(32)[:, None] // 8 * 5 + torch.arange(33)[None] // 8
+    with raises(RuntimeError):
+        Harmonica(refuse).attribute(image, feature_mask=blocks)
+
+
+def test_warnings_name_the_line_that_called():
+    with warns(UserWarning) as caught:
+        Harmonica(mlp(10)).attribute(torch.ones(1, 10), n_samples=3)
+        Harmonica(mlp(10)).explain(torch.ones(1, 10), n_samples=3)
+        Harmonica(mlp(10)).attribute_std(torch.ones(1, 10), n_samples=3)
+    assert [one.filename for one in caught] == [__file__] * 3
 
 
 def test_more_masks_than_memory_holds():

@@ -92,7 +92,7 @@ def test_several_outputs_and_tuples():
     def forward(a, b):
         return model(torch.cat([a, b], 1))
 
-    scores = Harmonica(forward).attribute(split)
+    scores = FeatureAblation(forward).attribute(split)
     got = metrics.interpretation_error(forward, split, scores)
     assert got.shape == (3, 2)
     for k in range(2):

@@ -1,4 +1,4 @@
-"""What-if pages from Captum's and SHAP's objects: names, values, tokens, images."""
+"""What-if pages from SHAP's objects: names, values, tokens, images."""
 
 import json
 import re
@@ -7,11 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import shap
-import torch
 
-import captum_harmonica
 import shap_harmonica
-from captum_harmonica import Harmonica, HarmonicaAnchor
 from shap_harmonica import HarmonicaExplainer
 
 
@@ -23,46 +20,6 @@ def painted(data):
     """Pixels of each feature's superpixel."""
     runs = re.compile(r"h(\d+)v1")
     return [sum(map(int, runs.findall(path))) for path in data["picture"]["fills"]]
-
-
-def model(inputs):
-    return inputs.flatten(1).sum(1)
-
-
-def test_captum_values_stand_beside_the_names():
-    inputs = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.5]], requires_grad=True)
-    surrogates = Harmonica(model).explain(inputs)
-    data = data_of(captum_harmonica.what_if(surrogates[1], inputs, example=1))
-    assert data["given"] == ["4", "5", "6.5"]
-    assert data["names"] == ["input[0]", "input[1]", "input[2]"]
-
-
-@pytest.mark.parametrize("shape", [(1, 3, 4, 6), (1, 1, 4, 6), (4, 6)])
-def test_captum_images_show_their_superpixels(shape, tmp_path):
-    images = torch.rand(2, 3, 4, 6)
-    mask = (torch.arange(24).reshape(4, 6) // 8).expand(shape)
-    surrogates = Harmonica(model).explain(images, feature_mask=mask)
-    page = captum_harmonica.what_if(
-        surrogates[1], images, mask, tmp_path / "page.html", example=1
-    )
-    assert page.path == tmp_path / "page.html"
-    data = data_of(page)
-    assert (data["picture"]["width"], data["picture"]["height"]) == (6, 4)
-    assert painted(data) == [8, 8, 8]
-
-
-def test_captum_masks_of_tables_and_channels_show_no_picture():
-    inputs = torch.rand(1, 3, 2, 2)
-    mask = torch.arange(3).reshape(1, 3, 1, 1).expand(1, 3, 2, 2)
-    (surrogate,) = Harmonica(model).explain(inputs, feature_mask=mask)
-    assert data_of(captum_harmonica.what_if(surrogate, inputs, mask))["picture"] is None
-
-
-def test_captum_anchors_have_pages_too():
-    inputs = torch.rand(1, 4)
-    explainer = HarmonicaAnchor(model, anchors=3)
-    (surrogate,) = explainer.explain(inputs)
-    assert len(data_of(captum_harmonica.what_if(surrogate, inputs))["pieces"]) == 3
 
 
 def test_shap_tables_show_names_and_values():

@@ -26,6 +26,7 @@ from harmonica_core.family import (
     low_degree,
 )
 from harmonica_core.fit import Calls, fit_surrogate, fit_surrogates, fit_with
+from harmonica_core.parallel import iterate_parallel
 from harmonica_core.resilience import BatchSize
 from harmonica_core.result import indices
 from harmonica_core.result.additive import from_attributions
@@ -33,7 +34,7 @@ from harmonica_core.result.anchored import AnchoredSurrogate
 from harmonica_core.result.estimate import Estimate
 from harmonica_core.result.relabel import lift
 from harmonica_core.result.surrogate import Surrogate
-from harmonica_core.settings import Settings, auto_budget
+from harmonica_core.settings import Settings, auto_budget, check_budget
 
 __all__ = [
     "AnchoredSurrogate",
@@ -47,6 +48,7 @@ __all__ = [
     "Surrogate",
     "ValueCache",
     "auto_budget",
+    "check_budget",
     "draw_design",
     "evaluate",
     "fit_functions",
@@ -60,6 +62,7 @@ __all__ = [
     "harmonica_local",
     "indices",
     "input_key",
+    "iterate_parallel",
     "learn_prior",
     "lift",
     "low_degree",

@@ -25,7 +25,8 @@ def encode(image: Any, segments: Any, n_features: int) -> dict[str, Any]:
         0 to 255 for integers, 0 to 1 for floats.
     segments : int (h, w), or (1, h, w) and the like
         The n_features distinct labels in ascending order are features 0, 1, ...; or
-        numbers that span n_features, as Captum's ids, of which some may be absent.
+        feature numbers below n_features, of which some may be absent; or numbers that
+        span n_features.
     n_features : int
     """
     pixels, labels = pixels_and_labels(image, segments, n_features)
@@ -74,6 +75,8 @@ def segment_labels(segments: Any, n_features: int) -> np.ndarray:
     found, labels = np.unique(array, return_inverse=True)
     if len(found) == n_features:
         return np.asarray(labels.reshape(array.shape))
+    if found[0] >= 0 and found[-1] < n_features:  # feature numbers, some not here
+        return np.asarray(array)
     if found[-1] - found[0] == n_features - 1:  # some numbers occur nowhere
         return np.asarray(array - found[0])
     raise ValueError(

@@ -87,10 +87,12 @@ class Settings:
                 f'engine="bayes" takes neither alpha nor terms, got {self.alpha!r} and '
                 f'{self.terms!r}; leave them out or use engine="lasso"'
             )
-        if self.method == "low_degree" and (strength is not None or self.terms):
+        own = strength is None and self.terms is None and self.engine != "bayes"
+        if self.method == "low_degree" and not own:
             raise ValueError(
-                f"alpha={self.alpha!r}, terms={self.terms!r}; needed neither for "
-                'Low-degree; leave them out or use method="harmonica"'
+                f"alpha={self.alpha!r}, terms={self.terms!r}, engine={self.engine!r}; "
+                "needed none of them for Low-degree; leave them out or use "
+                'method="harmonica"'
             )
 
     @property
@@ -192,7 +194,13 @@ def check_tolerance(tolerance: object) -> float | None:
 
 
 def check_budget(budget: object, n_features: int, name: str = "budget") -> int:
-    """Return the number of masks to evaluate, at least 2; errors call it ``name``."""
+    """Return the number of masks to evaluate, at least 2; errors call it ``name``.
+
+    Examples
+    --------
+    >>> check_budget(100, n_features=20), check_budget("auto", n_features=20)
+    (100, 1064)
+    """
     if isinstance(budget, str) and budget == "auto":
         return auto_budget(n_features)
     if not is_whole(budget):

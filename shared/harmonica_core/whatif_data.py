@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -88,7 +89,7 @@ def collect(
     return {
         "n": n,
         "names": [visible(name) for name in names],
-        "marks": [str(i) for i in range(n)],
+        "marks": _marks(names),
         "given": _given(feature_values, n),
         "order": _by_influence(one),
         "tokens": words and [(visible(text), i) for text, i in words],
@@ -213,6 +214,15 @@ def _names(
         return [" ".join(text for text, k in words if k == i) for i in range(n)]
     prefix = "x" if image is None else "superpixel "
     return [f"{prefix}{i}" for i in range(n)]
+
+
+def _marks(names: list[str]) -> list[str]:
+    """Return what stands in each superpixel: the number in its name, or its place."""
+    numbers = [re.fullmatch(r"\D*(\d+)", name) for name in names]
+    found = [hit[1] for hit in numbers if hit]
+    if len(set(found)) == len(names):
+        return found
+    return [str(i) for i in range(len(names))]
 
 
 def _given(feature_values: Iterable[Any] | None, n_features: int) -> list[str] | None:

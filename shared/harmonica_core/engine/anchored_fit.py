@@ -245,7 +245,18 @@ def assemble(
         n_evaluations=len(sample.masks),
         evaluated=Evaluated(sample.masks, sample.values),
     )
-    return replace(found, error=_error(found, sample, held_out))
+    found = replace(found, error=_error(found, sample, held_out))
+    if draw.rows_of_all(sample.masks) is None:
+        return found
+    every = ReadableSet.of(None, sample.n_features, sample.n_features)
+    return replace(found, exact=_exact(sample, every, flat))
+
+
+def _exact(sample: Sample, every: ReadableSet, flat: bool) -> Surrogate:
+    """Return f itself, from all its values."""
+    fit = fit_values(sample.masks, sample.columns, every, None, None)
+    coef = fit.coef[:, 0] if flat else fit.coef
+    return Surrogate(sample.n_features, fit.table, coef, max_degree=sample.n_features)
 
 
 def _error(found: AnchoredSurrogate, sample: Sample, held_out: Floats) -> Estimate:

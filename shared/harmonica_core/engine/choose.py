@@ -47,11 +47,13 @@ def fit_functions(
         if settings.method in ("anchor", "constrained"):
             return [_fit_anchors(design, one, settings) for one in _functions(values)]
         if settings.method == "low_degree":
+            # From all masks every coefficient is known, not only those of degree 3.
+            whole = settings.degree is None and rows_of_all(masks) is not None
             return [
                 fit_low_degree(
                     masks,
                     one,
-                    settings.published_degree,
+                    masks.shape[1] if whole else settings.published_degree,
                     centred=settings.centred,
                     ends=settings.ends,
                 )
@@ -106,7 +108,9 @@ def _fit_one_polynomial(
     readable = ReadableSet.of(
         settings.terms, n, n if grows else settings.published_degree
     )
-    found = fit_values(masks, flat, readable, settings.strength, radius)
+    # All masks say what f is, in every neighbourhood.
+    near = None if settings.solver == "bayes" else radius
+    found = fit_values(masks, flat, readable, settings.strength, near)
     return surrogates_of(
         found,
         masks,

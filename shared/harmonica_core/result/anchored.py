@@ -81,6 +81,9 @@ class AnchoredSurrogate(Askable):
     feature_names, output_names : tuple of str, optional
     evaluated : Evaluated, optional
         The masks and values it was fitted to.
+    exact : Surrogate, optional
+        f itself, where all masks were evaluated: then Shapley values and interactions
+        are read from it.
 
     Examples
     --------
@@ -103,6 +106,7 @@ class AnchoredSurrogate(Askable):
     feature_names: tuple[str, ...] | None = None
     output_names: tuple[str, ...] | None = None
     evaluated: Evaluated | None = field(default=None, repr=False)
+    exact: Surrogate | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         pieces = tuple(self.surrogates)
@@ -181,25 +185,31 @@ class AnchoredSurrogate(Askable):
                 out[rows] = piece(checked[rows])
         return out
 
-    def shapley_values(self) -> Values:
-        """Shapley values of the input's own polynomial, ``own``.
+    @property
+    def attributed(self) -> Surrogate:
+        """What attributions are read from: f itself if it is known, else ``own``."""
+        return self.own if self.exact is None else self.exact
 
-        They sum to ``own(all kept) - own(all removed)``; the second is not the whole
-        g's ``base_value`` when "all removed" belongs to another anchor.
+    def shapley_values(self, return_std: bool = False) -> Any:
+        """Return the Shapley values of ``attributed``.
+
+        They sum to ``own(all kept) - own(all removed)`` where not all masks are known;
+        the second is not the whole g's ``base_value`` when "all removed" belongs to
+        another anchor. With ``return_std`` as in `Surrogate.shapley_values`.
         """
-        return self.own.shapley_values()
+        return self.attributed.shapley_values(return_std)
 
     def interactions(self, order: int = 2, index: str = "SII") -> Interactions:
-        """Interactions of the input's own polynomial: see `Surrogate.interactions`."""
-        return self.own.interactions(order, index)
+        """Interactions of ``attributed``: see `Surrogate.interactions`."""
+        return self.attributed.interactions(order, index)
 
     def interaction_matrix(self, index: str = "SII") -> Values:
-        """Pairs of the input's own polynomial: see `Surrogate.interaction_matrix`."""
-        return self.own.interaction_matrix(index)
+        """Pairs of ``attributed``: see `Surrogate.interaction_matrix`."""
+        return self.attributed.interaction_matrix(index)
 
     def to_shapiq(self, order: int = 2, index: str = "k-SII") -> Any:
-        """Return the input's own polynomial in shapiq: see `Surrogate.to_shapiq`."""
-        return self.own.to_shapiq(order, index)
+        """Return ``attributed`` in shapiq: see `Surrogate.to_shapiq`."""
+        return self.attributed.to_shapiq(order, index)
 
     @cached_property
     def mean(self) -> Surrogate:
@@ -242,6 +252,7 @@ class AnchoredSurrogate(Askable):
             error=whole.error,
             output_names=whole.output_names,
             evaluated=whole.evaluated,
+            exact=self.exact and self.exact.output(k),
         )
 
     def with_names(
@@ -292,6 +303,9 @@ class AnchoredSurrogate(Askable):
             one, more = storage.pack(piece, prefix=f"part{k}_")
             header["parts"].append(one)
             arrays |= more
+        if self.exact is not None:
+            header["exact"], more = storage.pack(self.exact, prefix="exact_")
+            arrays |= more
         arrays["anchors"] = np.packbits(self.anchors, axis=1)
         storage.write(path, "anchored", header, arrays)
 
@@ -322,12 +336,17 @@ class AnchoredSurrogate(Askable):
             feature_names=whole.feature_names,
             output_names=whole.output_names,
             evaluated=whole.evaluated,
+            exact=Surrogate(**storage.unpack(header["exact"], arrays, prefix="exact_"))
+            if "exact" in header
+            else None,
         )
 
 
 def own_polynomial(surrogate: Surrogate | AnchoredSurrogate) -> Surrogate:
-    """Return the polynomial that explains the input itself."""
-    return surrogate.own if isinstance(surrogate, AnchoredSurrogate) else surrogate
+    """Return the polynomial that attributions are read from."""
+    return (
+        surrogate.attributed if isinstance(surrogate, AnchoredSurrogate) else surrogate
+    )
 
 
 def _norms(gaps: Floats, p: float) -> Floats:

@@ -191,9 +191,9 @@ def feature_values(surrogate: Surrogate, index: str = "SV", order: int = 1) -> V
     [0.25, 0.25, 0.25]
     """
     name = check_index(index)
-    order = check_order(order, surrogate.max_degree)
     if name in ("SV", "SII"):  # of all that was seen, not of the listed terms alone
         return np.asarray(surrogate.shapley_values())
+    order = check_order(order, surrogate.max_degree)
     table, values = interaction_table(
         surrogate.table, surrogate.coef_columns, name, order
     )

@@ -52,6 +52,7 @@ class _Lifter:
             anchors=anchors,
             surrogates=tuple(self.polynomial(g) for g in surrogate.surrogates),
             evaluated=self.evaluated(surrogate.evaluated),
+            exact=surrogate.exact and self.polynomial(surrogate.exact),
         )
 
     def polynomial(self, surrogate: Surrogate) -> Surrogate:
