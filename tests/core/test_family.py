@@ -17,13 +17,13 @@ from harmonica_core import (
     low_degree,
     metrics,
 )
-from harmonica_core.result.anchored import draw_anchors, nearest_anchor
+from harmonica_core.design.masks import all_masks, mask_numbers, uniform_draws
 from harmonica_core.engine.anchored_fit import fit_anchored
 from harmonica_core.engine.constrained_fit import fit_constrained
-from harmonica_core.result.held_out_error import stated_error
-from harmonica_core.family import anchor_masks
 from harmonica_core.engine.low_degree import fit_low_degree
-from harmonica_core.design.masks import all_masks, mask_numbers, uniform_draws
+from harmonica_core.family import anchor_masks
+from harmonica_core.result.anchored import draw_anchors, nearest_anchor
+from harmonica_core.result.held_out_error import stated_error
 
 FAMILY = {
     "harmonica": (harmonica, {}),

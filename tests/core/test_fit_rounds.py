@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from harmonica_core import fit_surrogate
-from harmonica_core.evaluate import EvaluationTimeout
 from harmonica_core.design.masks import all_masks, are_paired
+from harmonica_core.evaluate import EvaluationTimeout
 
 
 class SlowModel:

@@ -22,8 +22,8 @@ from harmonica_core import (
     low_degree,
     metrics,
 )
-from harmonica_core.result.indices import INDICES
 from harmonica_core.design.masks import all_masks
+from harmonica_core.result.indices import INDICES
 
 FITS = [harmonica_local, harmonica_anchor, harmonica_anchor_constrained, low_degree]
 

@@ -19,10 +19,10 @@ from harmonica_core import (
     low_degree,
     metrics,
 )
-from harmonica_core.result.anchored import draw_anchors
 from harmonica_core.basis import table_of_numbers
-from harmonica_core.design.masks import all_masks
 from harmonica_core.basis.transform import spectrum_of_values
+from harmonica_core.design.masks import all_masks
+from harmonica_core.result.anchored import draw_anchors
 
 seeds = st.integers(0, 10**6)
 sizes = st.integers(1, 6)

@@ -1,218 +1,174 @@
+"""Covariances on the cube in closed form, against sums over all terms."""
+
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from scipy.optimize import check_grad
+import reference
+from core_games import random_prior
 
-from harmonica_core import basis, interpolant, kernel, likelihood
-from harmonica_core.interpolant import fit_interpolant, mean_coefficients
-from harmonica_core.kernel import ALL, EVEN, ODD, Prior
-from harmonica_core.design.masks import all_masks, paired_masks
+from harmonica_core import basis
+from harmonica_core.basis import kernel
+from harmonica_core.design.masks import all_masks
 
-N = 6
-CUBE = basis.signs(all_masks(N))[:, :-1]
-PAIRED = (EVEN, ODD)
-
-
-def smooth_function(signs):
-    return np.tanh(signs[:, 0] + signs[:, 1] * signs[:, 2]) + 0.3 * signs[:, 3]
-
-
-def paired_problem(n_masks=40, seed=0):
-    masks = paired_masks(N, n_masks, np.random.default_rng(seed))
-    signs = basis.signs(masks)[:, :-1]
-    values = smooth_function(signs)
-    first, second = values[0::2], values[1::2]
-    return signs[0::2], np.stack([first + second, first - second]) / 2
+PRIORS = [
+    pytest.param(n, degree, id=f"n={n}, degree={degree}")
+    for n in (1, 2, 5, 8)
+    for degree in (None, 1, 2, 3, 5)
+    if degree is None or degree <= n
+]
 
 
-def problem(parities):
-    if parities == PAIRED:
-        return paired_problem()
-    signs, _ = paired_problem(60)
-    return signs, smooth_function(signs)[None, :]
+def signs_of(n, n_masks=40, seed=0):
+    """Rows of signs, the two ends among them."""
+    rng = np.random.default_rng(seed)
+    masks = rng.random((n_masks, n)) < 0.5
+    masks[0], masks[1] = True, False
+    return 2.0 * masks - 1.0
 
 
-def random_prior(rng, n_parts, n_components=2):
-    rates = np.exp(rng.normal(-1.5, 0.5, size=(n_components, N)))
-    shares = np.exp(rng.normal(size=(n_parts, n_components - 1)))
-    mix = np.concatenate([np.ones((n_parts, 1)), shares], axis=1)
-    return Prior(rates, mix, np.exp(rng.normal(-4, 1, size=n_parts)))
+def explicit(prior):
+    """Terms, their variances by definition, and their parities on all masks."""
+    table = basis.terms_up_to(prior.n_features, prior.n_features)
+    variance = [reference.prior_variance(prior, t) for t in basis.terms_of(table)]
+    return table, np.array(variance)
 
 
-def test_prior_variances_are_the_spectrum_of_the_covariance():
-    rates = np.array([0.1, 0.5, 0.0, 2.0, 1.0, 0.3])
-    differ = CUBE[:, None, :] != CUBE[None, :, :]
-    covariance = np.exp(-(differ * rates).sum(axis=2))
-    table = basis.terms_up_to(N, N)
-    members = (table[:, :, None] == np.arange(N)).any(axis=1)
-    parities = basis.design(all_masks(N), table)
-    variances = kernel.prior_variances(rates, members)
+@pytest.mark.parametrize("n, degree", PRIORS)
+def test_variances_of_terms_are_the_definition(n, degree):
+    prior = random_prior(n, degree)
+    table, variance = explicit(prior)
+    found = kernel.term_variances(prior, table)
+    np.testing.assert_allclose(found[1:], variance[1:], rtol=1e-10)
+    assert found[0] == 0  # the intercept is not penalised
+
+
+@pytest.mark.parametrize("n, degree", PRIORS)
+def test_covariances_are_sums_over_terms_of_each_parity(n, degree):
+    prior = random_prior(n, degree)
+    table, variance = explicit(prior)
+    left, right = signs_of(n), signs_of(n, 25, seed=1)
+    chi = [basis.design(one > 0, table) for one in (left, right)]
+    odd = basis.term_sizes(table) % 2
+    for parity, found in enumerate(kernel.covariances(prior, left, right)):
+        expected = (chi[0] * variance * (odd == parity)) @ chi[1].T
+        np.testing.assert_allclose(found, expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("n, degree", PRIORS)
+def test_prior_variances_of_the_parts_are_sums_over_terms(n, degree):
+    prior = random_prior(n, degree)
+    table, variance = explicit(prior)
+    odd = basis.term_sizes(table) % 2 == 1
+    found = kernel.variances(prior)
+    np.testing.assert_allclose(found, [variance[~odd].sum(), variance[odd].sum()])
+
+
+@pytest.mark.parametrize("n, degree", PRIORS)
+def test_covariances_with_shapley_values_are_sums_over_terms(n, degree):
+    prior = random_prior(n, degree)
+    table, variance = explicit(prior)
+    rows = signs_of(n)
+    chi = basis.design(rows > 0, table)
+    expected = basis.shapley_of_terms(table, variance[:, None] * chi.T, n).T
+    found = kernel.shapley_covariances(prior, rows)
+    np.testing.assert_allclose(found, expected, atol=1e-8 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("n, degree", PRIORS)
+def test_variances_of_shapley_values_are_sums_over_terms(n, degree):
+    prior = replace(random_prior(n, degree), white=np.zeros(2))
+    table, variance = explicit(prior)
+    expected = np.zeros(n)
+    for row, term in enumerate(basis.terms_of(table)):
+        if len(term) % 2:
+            expected[list(term)] += 4 * variance[row] / len(term) ** 2
+    np.testing.assert_allclose(kernel.shapley_variances(prior), expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 8])
+def test_white_adds_the_squares_of_shapleys_weights(n):
+    prior = random_prior(n)
+    weights = kernel.shapley_weights(all_masks(n))
+    dark = replace(prior, white=np.zeros(2))
+    added = kernel.shapley_variances(prior) - kernel.shapley_variances(dark)
+    # The white of x and that of its complement are opposite in the odd part.
+    expected = 2 * prior.white[kernel.ODD] * (weights**2).sum(axis=0)
+    np.testing.assert_allclose(added, expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 6])
+def test_shapley_weights_give_the_shapley_values(n):
+    game = np.random.default_rng(n).normal(size=1 << n)
+    weights = kernel.shapley_weights(all_masks(n))
+    found = weights.T @ game
+    np.testing.assert_allclose(found, reference.shapley_by_permutations(game))
+
+
+def test_shapley_weights_of_many_features_are_finite_and_add_up():
+    masks = np.stack([np.ones(1000, bool), np.zeros(1000, bool), np.arange(1000) < 500])
+    weights = kernel.shapley_weights(masks)
+    assert np.isfinite(weights).all()
+    np.testing.assert_allclose(weights[:2].sum(axis=1), [1.0, -1.0])
+
+
+def test_features_without_relevance_are_in_no_term():
+    prior = random_prior(5)
+    idle = np.array([True, False, True, False, False])
+    prior = replace(
+        prior,
+        relevance=np.where(idle, 0.0, prior.relevance),
+        rates=np.where(idle, 0.0, prior.rates),
+    )
+    table = basis.terms_up_to(5, 5)
+    held = np.isin(table, np.flatnonzero(idle)).any(axis=1)
+    found = kernel.term_variances(prior, table)
+    assert (found[held] < 1e-200).all() and (found[~held][1:] > 0).all()
+    rows = signs_of(5)
+    assert np.abs(kernel.shapley_covariances(prior, rows)[:, idle]).max() < 1e-12
+    flipped = np.where(idle, -rows, rows)
+    for one, other in zip(
+        kernel.covariances(prior, rows, rows),
+        kernel.covariances(prior, flipped, rows),
+        strict=True,
+    ):
+        np.testing.assert_allclose(one, other, atol=1e-12)
+
+
+@pytest.mark.parametrize("n", [65, 1000])
+def test_closed_forms_hold_for_many_features(n):
+    """One order and one product that only a few features take part in."""
+    few = random_prior(4)
+    where = np.arange(4) * (n // 4) + 3
+    relevance, rates = np.zeros(n), np.zeros((len(few.rates), n))
+    relevance[where], rates[:, where] = few.relevance, few.rates
+    prior = replace(few, relevance=relevance, rates=rates, white=np.zeros(2))
+    rows = signs_of(n)
+    small, dark = rows[:, where], replace(few, white=np.zeros(2))
+    for one, other in zip(
+        kernel.covariances(prior, rows, rows),
+        kernel.covariances(dark, small, small),
+        strict=True,
+    ):
+        np.testing.assert_allclose(one, other, atol=1e-9)
+    expected = kernel.shapley_covariances(dark, small)
+    found = kernel.shapley_covariances(prior, rows)
+    np.testing.assert_allclose(found[:, where], expected, atol=1e-9)
+    assert np.abs(np.delete(found, where, axis=1)).max() < 1e-12
     np.testing.assert_allclose(
-        (parities * variances) @ parities.T, covariance, atol=1e-12
-    )
-    assert variances.sum() == pytest.approx(1.0)
-
-
-@pytest.mark.parametrize("parities", [PAIRED, (ALL,)])
-def test_the_posterior_mean_is_the_stated_polynomial(parities):
-    fit = fit_interpolant(*problem(parities), parities)
-    table = basis.terms_up_to(N, N)
-    polynomial = basis.predict(
-        all_masks(N), table, mean_coefficients([fit], table)[:, None]
-    )
-    np.testing.assert_allclose(
-        polynomial[:, 0], fit.predict(CUBE).sum(axis=0), atol=1e-9
+        kernel.shapley_variances(prior)[where], kernel.shapley_variances(dark)
     )
 
 
-@pytest.mark.parametrize("parities", [PAIRED, (ALL,)])
-@pytest.mark.parametrize("degree", [1, 2, 3, 4])
-def test_prediction_up_to_a_degree_drops_the_larger_terms(parities, degree):
-    fit = fit_interpolant(*problem(parities), parities)
-    table = basis.terms_up_to(N, degree)
-    polynomial = basis.predict(
-        all_masks(N), table, mean_coefficients([fit], table)[:, None]
-    )
-    np.testing.assert_allclose(
-        polynomial[:, 0], fit.predict(CUBE, degree).sum(axis=0), atol=1e-9
-    )
+def test_the_degree_of_a_prior_is_that_of_its_largest_term():
+    assert random_prior(5).degree is None
+    assert random_prior(5, 2).degree == 2
 
 
-def test_even_and_odd_parts_hold_only_their_terms():
-    fit = fit_interpolant(*paired_problem(), PAIRED)
-    even, odd = fit.predict(CUBE)
-    np.testing.assert_allclose(even, even[::-1], atol=1e-12)
-    np.testing.assert_allclose(odd, -odd[::-1], atol=1e-12)
-
-
-def test_it_passes_through_the_values():
-    signs, targets = paired_problem()
-    fit = fit_interpolant(signs, targets, PAIRED)
-    np.testing.assert_allclose(fit.predict(signs), targets, atol=1e-4)
-
-
-@pytest.mark.parametrize("parities", [PAIRED, (ALL,)])
-def test_left_out_predictions_are_those_of_fits_without_the_row(parities):
-    signs, targets = problem(parities)
-    prior = random_prior(np.random.default_rng(1), len(parities))
-    _, left_out = interpolant._interpolate(signs, targets, parities, prior)
-    for row in (0, 7, len(signs) - 1):
-        others = np.arange(len(signs)) != row
-        dual, _ = interpolant._interpolate(
-            signs[others], targets[:, others], parities, prior
-        )
-        fit = interpolant.Interpolant(prior, parities, signs[others], dual, dual)
-        np.testing.assert_allclose(
-            fit.predict(signs[[row]])[:, 0], left_out[:, row], atol=1e-6
-        )
-
-
-@pytest.mark.parametrize("parities", [PAIRED, (ALL,)])
-def test_slopes_of_the_loss(parities):
-    signs, targets = problem(parities)
-    work = kernel.Workspace(signs, 2, ALL not in parities)
-    start = random_prior(np.random.default_rng(2), len(parities))
-
-    def unpack(theta):
-        rates, shares, noise = np.split(np.exp(theta), [2 * N, 2 * N + len(parities)])
-        mix = np.stack([np.ones(len(parities)), shares], axis=1)
-        return Prior(rates.reshape(2, N), mix, noise)
-
-    def loss(theta):
-        return likelihood.loss(work, targets, parities, unpack(theta))[0]
-
-    def slope(theta):
-        _, *slopes = likelihood.loss(work, targets, parities, unpack(theta))
-        return np.concatenate([one.ravel() for one in slopes])
-
-    logs = np.log(start.rates).ravel(), np.log(start.mix[:, 1]), np.log(start.noise)
-    theta = np.concatenate(logs)
-    assert check_grad(loss, slope, theta) < 1e-4 * np.linalg.norm(slope(theta))
-
-
-def test_the_loss_is_the_negative_log_likelihood():
-    signs, targets = problem((ALL,))
-    prior = random_prior(np.random.default_rng(3), 1, n_components=1)
-    value, *_ = likelihood.loss(
-        kernel.Workspace(signs, 1, False), targets, (ALL,), prior
-    )
-    differ = signs[:, None, :] != signs[None, :, :]
-    matrix = np.exp(-(differ * prior.rates[0]).sum(axis=2))
-    matrix += (kernel.NUGGET + prior.noise[0]) * np.eye(len(signs))
-    scale = targets[0] @ np.linalg.solve(matrix, targets[0]) / len(signs)
-    determinant = np.linalg.slogdet(matrix)[1]
-    assert value == pytest.approx(len(signs) / 2 * np.log(scale) + determinant / 2)
-
-
-def test_features_that_do_nothing_are_found():
-    fit = fit_interpolant(*paired_problem(60), PAIRED)
-    table = basis.terms_up_to(N, N)
-    coef = mean_coefficients([fit], table)
-    idle = np.isin(table, (4, 5)).any(axis=1)
-    assert np.linalg.norm(coef[idle]) < 1e-3 * np.linalg.norm(coef[~idle])
-
-
-def test_many_rows_are_learnt_on_a_part_and_interpolated_on_all():
-    n = 10
-    masks = paired_masks(n, 640, np.random.default_rng(0))
-    signs = basis.signs(masks)[:, :-1]
-    values = smooth_function(signs)
-    halves = np.stack([values[0::2] + values[1::2], values[0::2] - values[1::2]]) / 2
-    fit = fit_interpolant(signs[0::2], halves, PAIRED)
-    assert len(fit.signs) == 320
-    cube = basis.signs(all_masks(n))[:, :-1]
-    error = fit.predict(cube).sum(axis=0) - smooth_function(cube)
-    assert np.sqrt((error**2).mean()) < 1e-3
-
-
-def test_a_part_that_is_zero_stays_zero():
-    signs, targets = paired_problem()
-    targets[0] = 0
-    fit = fit_interpolant(signs, targets, PAIRED)
-    even, odd = fit.predict(CUBE)
-    assert not even.any() and odd.any()
-    nothing = fit_interpolant(signs, np.zeros_like(targets), PAIRED)
-    assert not nothing.predict(CUBE).any()
-
-
-def test_a_row_given_twice_does_no_harm():
-    signs, targets = paired_problem()
-    twice = fit_interpolant(
-        np.concatenate([signs, signs]), np.concatenate([targets, targets], 1), PAIRED
-    )
-    np.testing.assert_allclose(twice.predict(signs), targets, atol=1e-3)
-
-
-def test_mirror_completes_a_symmetric_matrix():
-    rng = np.random.default_rng(0)
-    for size in (1, 5, 64, 130):
-        full = rng.normal(size=(size, size))
-        full += full.T
-        half = np.triu(full) + np.tril(np.full((size, size), 9.0), -1)
-        kernel._mirror(half)
-        np.testing.assert_array_equal(half, full)
-
-
-@pytest.mark.parametrize("degree", [3, 4])  # some terms, all terms
-def test_moments_are_sums_over_rows(degree):
-    rng = np.random.default_rng(0)
-    signs, dual = rng.choice([-1.0, 1.0], (9, 4)), rng.normal(size=(2, 9))
-    table = basis.terms_up_to(4, degree)
-    found = interpolant._moments(signs, dual, table)
-    for column, term in enumerate(basis.terms_of(table)):
-        chi = np.prod(signs[:, list(term)], axis=1)
-        np.testing.assert_allclose(found[:, column], dual @ chi, atol=1e-12)
-
-
-def test_noise_is_learnt_where_it_is_asked_for():
-    signs, targets = paired_problem(56)
-    spread = targets.std(axis=1, keepdims=True)
-    rough = targets + 0.5 * spread * np.random.default_rng(5).normal(size=targets.shape)
-    errors = []
-    for noisy in (False, True):
-        fit = fit_interpolant(signs, rough, PAIRED, noisy=noisy)
-        assert (fit.prior.noise > 0).all() == noisy
-        off = fit.predict(CUBE).sum(axis=0) - smooth_function(CUBE)
-        errors.append(np.sqrt((off**2).mean()))
-    assert errors[1] < 0.9 * errors[0]
-    clean = fit_interpolant(signs, targets, PAIRED, noisy=True)
-    assert (clean.prior.noise < 1e-3 * fit.prior.noise).all()
+def test_symmetric_sums_are_the_definition():
+    relevance = np.array([0.3, 2.0, 0.7, 1.1])
+    expected = [
+        sum(np.prod(relevance[list(t)]) for t in reference.subsets(range(4), k, k))
+        for k in range(5)
+    ]
+    np.testing.assert_allclose(kernel.symmetric_sums(relevance, 4), expected)

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from harmonica_core import basis, transform
+from harmonica_core import basis
+from harmonica_core.basis import table_of_numbers, term_numbers, transform
 from harmonica_core.design import masks as draw
-from harmonica_core.basis import table_of_numbers, term_numbers
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 5])

@@ -4,9 +4,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import Lasso
 
-from harmonica_core import basis, constrained
-from harmonica_core.result.anchored import draw_anchors, nearest_anchor
+from harmonica_core import basis
+from harmonica_core.design.draw import draw_anchors
+from harmonica_core.engine import constrained
 from harmonica_core.engine.constrained import Cells, fit_cells, minimise, objective
+from harmonica_core.result.anchored import nearest_anchor
 
 L1 = 0.03
 

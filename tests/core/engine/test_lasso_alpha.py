@@ -5,7 +5,9 @@ import pytest
 from core_games import draw_pairs, predict, random_network
 from sklearn.linear_model import LassoCV
 
-from harmonica_core import alpha, basis, path
+from harmonica_core import basis
+from harmonica_core.engine.lasso import alpha
+from harmonica_core.engine.lasso import strengths as path
 from harmonica_core.engine.lasso.held_out import Part
 from harmonica_core.engine.lasso.solve import Split, fit_sparse
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from harmonica_core import basis, correlations
+from harmonica_core import basis
+from harmonica_core.engine.lasso import correlations
 from harmonica_core.engine.lasso.correlations import ParityDesign
 
 N_FEATURES, ROWS = 9, 40

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from harmonica_core import gram
+from harmonica_core.engine.lasso import gram
 
 POWER = np.ones(20)
 

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import Lasso
 
-from harmonica_core import basis, lasso
+from harmonica_core import basis
+from harmonica_core.engine.lasso import solve as lasso
 from harmonica_core.engine.lasso.solve import fit_sparse
 
 

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harmonica_core import Evaluated, fit_surrogate
-from harmonica_core.evaluate import check_values, evaluate
 from harmonica_core.design.masks import all_masks
+from harmonica_core.evaluate import check_values, evaluate
 
 MASKS = all_masks(5)
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from harmonica_core import BatchSize, fit_surrogate
-from harmonica_core.evaluate import EvaluationTimeout, evaluate
 from harmonica_core.design.masks import all_masks
+from harmonica_core.evaluate import EvaluationTimeout, evaluate
 from harmonica_core.resilience import Caller, CallPolicy, OutOfTime, is_out_of_memory
 
 MASKS = all_masks(6)

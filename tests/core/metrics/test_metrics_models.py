@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harmonica_core import Estimate, Surrogate, basis, metrics, registry
-from harmonica_core.result.anchored import AnchoredSurrogate
 from harmonica_core.design.masks import all_masks
 from harmonica_core.metrics import paths
+from harmonica_core.result.anchored import AnchoredSurrogate
 
 
 def random_models(n, k, seed, n_outputs=None):

@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harmonica_core import AnchoredSurrogate, Estimate, Evaluated, Surrogate, metrics
-from harmonica_core.result.anchored import common_terms, draw_anchors, nearest_anchor
+from harmonica_core.design.draw import draw_anchors
 from harmonica_core.design.masks import all_masks
+from harmonica_core.result.anchored import common_terms, nearest_anchor
 
 
 def parts(n=4, k=3, outputs=None, seed=0):

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from harmonica_core import error
-from harmonica_core.result.held_out_error import stated_error
 from harmonica_core.design.masks import all_masks, paired_masks
+from harmonica_core.result import held_out_error as error
+from harmonica_core.result.held_out_error import stated_error
 
 
 def test_the_error_of_all_masks_is_exact():

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harmonica_core import Surrogate, fit_surrogate, indices
-from harmonica_core.result.index_weights import bernoulli, size_weights
 from harmonica_core.design.masks import all_masks, mask_numbers
+from harmonica_core.result.index_weights import bernoulli, size_weights
 
 BRUTE = {
     "BII": reference.bii,
