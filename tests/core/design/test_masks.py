@@ -99,53 +99,23 @@ def test_zero_one_masks_are_taken():
     )
 
 
-@given(
-    n=st.integers(1, 30),
-    m=st.integers(2, 60),
-    more=st.integers(0, 40),
-    near=st.sampled_from([0.05, 0.1, 0.5, 0.9]),
-)
-def test_mixed_masks_are_distinct_pairs_that_a_larger_budget_extends(n, m, more, near):
-    few = draw.mixed_masks(n, m, np.random.default_rng(3), near)
-    many = draw.mixed_masks(n, m + more, np.random.default_rng(3), near)
-    assert draw.are_paired(few)
-    assert len(few) == min(m // 2 * 2, 2**n)
-    assert len(np.unique(few, axis=0)) == len(few)
-    assert few[0].all()
-    np.testing.assert_array_equal(few, many[: len(few)])
+@pytest.mark.parametrize("n", [3, 70])
+def test_masks_are_found_among_known_ones(n):
+    rng = np.random.default_rng(0)
+    known = np.unique(rng.random((30, n)) < 0.5, axis=0)
+    masks = np.concatenate([rng.random((20, n)) < 0.5, known[[2, 0, 1]]])
+    rows, places = draw.match_masks(masks, known)
+    np.testing.assert_array_equal(masks[rows], known[places])
+    missing = np.delete(masks, rows, axis=0)
+    assert not any((known == mask).all(axis=1).any() for mask in missing)
+    assert len(draw.match_masks(masks, known[:0])[0]) == 0
 
 
-def test_a_share_of_mixed_masks_is_near_the_input():
-    masks = draw.mixed_masks(40, 2000, np.random.default_rng(0), 0.2)
-    removed = (~masks).sum(axis=1)
-    near = np.minimum(removed, 40 - removed) <= draw.NEAR_RADIUS
-    assert near.mean() == pytest.approx(0.2, abs=0.01)
-    assert (removed == 1).sum() == 40  # every single feature
-    plain = draw.mixed_masks(40, 100, np.random.default_rng(0), 0)
-    uniform = draw.paired_masks(40, 1600, np.random.default_rng(0))
-    np.testing.assert_array_equal(plain, uniform[:100])
-    np.testing.assert_array_equal(masks[~near], uniform[2:])  # the same but for those
-
-
-def test_near_weights_give_unbiased_means_over_all_masks():
-    n, near = 10, 0.3
-    value = np.random.default_rng(1).normal(size=2**n) + draw.all_masks(n).sum(axis=1)
-
-    def estimate(seed, weighted):
-        masks = draw.mixed_masks(n, 120, np.random.default_rng(seed), near)
-        weights = draw.near_weights(masks) if weighted else None
-        return np.average(value[draw.mask_numbers(masks)] ** 2, weights=weights)
-
-    for weighted, unbiased in ((True, True), (False, False)):
-        found = np.array([estimate(seed, weighted) for seed in range(400)])
-        z = (found.mean() - (value**2).mean()) / (found.std() / 20)
-        assert (abs(z) < 4) == unbiased
-
-
-@pytest.mark.parametrize("near", [-0.1, 1, "much", True, np.nan])
-def test_bad_near_is_refused(near):
-    with pytest.raises(ValueError, match="0 <= near < 1"):
-        draw.check_near(near)
+def test_all_masks_are_recognised_in_any_order():
+    masks = draw.all_masks(4)[np.random.default_rng(0).permutation(16)]
+    np.testing.assert_array_equal(masks[draw.rows_of_all(masks)], draw.all_masks(4))
+    assert draw.rows_of_all(masks[1:]) is None
+    assert draw.rows_of_all(np.concatenate([masks[1:], masks[1:2]])) is None
 
 
 def test_sizes_of_balls_and_shells():

@@ -197,7 +197,7 @@ def test_some_functions_can_be_taken():
 
 
 def test_a_row_that_says_nothing_new_does_no_harm():
-    """The least white that is learnt: values that others determine make the matrix singular."""
+    """The least white that is learnt, and values that others determine."""
     prior = random_prior(N, degree=1)
     prior = type(prior)(
         prior.relevance, prior.orders, prior.rates, prior.products, np.full(2, 1.5e-8)
