@@ -285,12 +285,22 @@ def ball_masks(
 ) -> Masks:
     """Masks uniform on the ball: 1 to ``radius`` removed, each mask equally likely.
 
-    Distinct while the ball is small enough to list (and then at most the whole ball).
+    Distinct, and at most the whole ball.
     """
     if ball_size(n_features, radius) <= _LISTABLE:
         members = ball(n_features, radius)
         return members[rng.permutation(len(members))[:n_masks]]
-    return ball_draws(n_features, radius, n_masks, rng)
+    masks = np.zeros((0, n_features), dtype=bool)
+    while len(masks) < n_masks:
+        more = ball_draws(n_features, radius, n_masks - len(masks), rng)
+        masks = _first_of_each(np.concatenate([masks, more]))
+    return masks
+
+
+def _first_of_each(masks: Masks) -> Masks:
+    """Drop rows that equal an earlier one."""
+    _, first = np.unique(np.packbits(masks, axis=1), axis=0, return_index=True)
+    return masks[np.sort(first)]
 
 
 def ball_draws(

@@ -125,3 +125,11 @@ def test_sizes_of_balls_and_shells():
                 expected = sum(math.comb(n, i) for i in range(fewest, radius + 1))
                 assert draw.ball_size(n, radius, fewest) == expected
     assert draw.ball_size(100_000, 100_000, 0) == 2**100_000
+
+
+def test_masks_of_a_large_ball_are_distinct_too():
+    masks = draw.ball_masks(100, 4, 12_000, np.random.default_rng(0))
+    assert masks.shape == (12_000, 100)
+    assert len(np.unique(np.packbits(masks, axis=1), axis=0)) == len(masks)
+    removed = (~masks).sum(axis=1)
+    assert removed.min() >= 1 and removed.max() == 4

@@ -217,3 +217,10 @@ def test_pairs_are_found_in_any_order():
     assert sorted([*pairs.ravel(), *singles]) == list(range(len(masks)))
     regression = Regression.of(random_prior(N), masks)
     np.testing.assert_array_equal(regression.pairs, pairs)
+
+
+def test_masks_given_twice_are_refused():
+    masks = drawn("mixed")
+    for again in (masks[3:4], masks[[3, 5]]):
+        with pytest.raises(ValueError, match="needed distinct ones"):
+            find_pairs(np.concatenate([masks, again]))
