@@ -20,6 +20,8 @@ _SEEDS, _PARTNERS = 400, 128
 # Terms are dropped while together they stay below this share of the stated error:
 # energies add up, so that raises the error by a thousandth.
 _NEGLIGIBLE = 0.05
+# Relative to the largest single feature; terms below that are no longer grown from.
+_ROUNDING = 1e-9
 
 
 def found_terms(posterior: Posterior, error: Floats) -> tuple[Table, Floats]:
@@ -99,7 +101,8 @@ def _grown(posterior: Posterior, error: Floats) -> tuple[Table, Floats]:
         coefs.append(coef)
         size += 1
         # Nothing that matters grows from terms that are all far below the error.
-        if size > min(degree, n) or strength.max() < floor / math.sqrt(n):
+        least = max(floor / math.sqrt(n), _ROUNDING * np.abs(coefs[0]).max())
+        if size > min(degree, n) or strength.max() <= least:
             break
         table = _next_size(n, size, table, strength)
     width = tables[-1].shape[1]
