@@ -12,9 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harmonica_core import (
+    Calls,
+    Settings,
     Surrogate,
     auto_budget,
-    draw_masks,
+    draw_design,
     fit_surrogate,
     fit_surrogates,
     from_attributions,
@@ -30,7 +32,7 @@ from harmonica_core.design.masks import all_masks
 def test_enumerated_fits_of_any_magnitude(table, degree, ends):
     n_features, values = table
     found = ours(
-        lambda: fit_surrogate(function_of(values), n_features, degree, ends=ends)
+        lambda: fit_surrogate(function_of(values), n_features, degree=degree, ends=ends)
     )
     exact = values.astype(float)
     if not (np.abs(exact) <= 1e300).all():
@@ -51,11 +53,13 @@ def test_enumerated_fits_of_any_magnitude(table, degree, ends):
     np.testing.assert_allclose(total, found.full_value - found.base_value, atol=atol)
 
 
+# Squares of the spread overflow in standard deviations, which are not read here.
+@pytest.mark.filterwarnings("ignore:overflow encountered in square")
 @fuzzed
 @given(
     table=tables(),
-    budget=st.integers(2, 60),
-    degree=st.integers(1, 3),
+    budget=st.integers(4, 60),
+    degree=st.none() | st.integers(1, 3),
     alpha=st.sampled_from(["auto", 0.0, 1e-3, 1e300]),
     radius=st.sampled_from([None, 1, 2]),
 )
@@ -65,9 +69,9 @@ def test_sampled_fits_of_any_magnitude(table, budget, degree, alpha, radius):
         lambda: fit_surrogate(
             function_of(values),
             n_features,
-            degree,
             budget,
-            alpha,
+            degree,
+            alpha=alpha,
             radius=radius,
         )
     )
@@ -88,29 +92,37 @@ def test_odd_settings(data):
         "budget": 12,
         "alpha": "auto",
         "seed": 0,
-        "batch_size": 5,
+        "engine": "auto",
+        "tolerance": None,
+        "prior": None,
         "terms": None,
         "radius": None,
         "ends": False,
         "known": None,
-        "cache": None,
-        "cache_key": None,
-        "retries": 0,
-        "rate_limit": None,
-        "timeout": None,
+        "calls": None,
         "feature_names": None,
         "output_names": None,
     }
     names = data.draw(st.sets(st.sampled_from(sorted(good)), min_size=1, max_size=2))
     changed = {name: data.draw(odd, label=name) for name in sorted(names)}
-    if isinstance(changed.get("cache"), (str, bytes)):  # a path: would make files
-        del changed["cache"]
     found = ours(
         lambda: fit_surrogate(lambda masks: masks.sum(axis=1), **(good | changed))
     )
     if found is not None:
         assert isinstance(found, Surrogate)
         assert np.isfinite(found(np.ones((1, found.n_features), dtype=bool))).all()
+
+
+@fuzzed
+@given(data=st.data())
+def test_odd_calls(data):
+    names = ["batch_size", "cache_key", "retries", "rate_limit", "timeout", "progress"]
+    some = data.draw(st.sets(st.sampled_from(names), max_size=2))
+    changed = {name: data.draw(odd, label=name) for name in sorted(some)}
+    found = ours(
+        lambda: fit_surrogate(lambda m: m.sum(axis=1), 4, 12, calls=Calls(**changed))
+    )
+    assert found is None or found.n_evaluations <= 12
 
 
 @fuzzed
@@ -170,9 +182,9 @@ def test_odd_attributions(values, base, n_features):
 @fuzzed
 @given(n_features=st.integers(1, 70), budget=st.integers(2, 99), radius=odd)
 def test_odd_draws(n_features, budget, radius):
-    rng = np.random.default_rng(0)
-    masks = ours(lambda: draw_masks(n_features, budget, rng, radius=radius))
-    if masks is not None:
+    design = ours(lambda: draw_design(Settings(radius=radius), n_features, budget))
+    if design is not None:
+        masks = design.masks
         assert masks.shape[1] == n_features
         assert len(masks) <= budget
 
@@ -195,57 +207,6 @@ def test_any_unicode_names(tmp_path_factory, names):
     assert Surrogate.load(path).feature_names == tuple(names)
 
 
-@fuzzed
-@given(
-    background=odd_arrays | st.just(np.zeros((2, 3))),
-    rows=odd_arrays | st.just(np.ones((2, 3))),
-    max_evals=odd | st.just("auto"),
-)
-def test_odd_tables_for_shap(background, rows, max_evals):
-    pytest.importorskip("shap")
-    from shap_harmonica import HarmonicaExplainer
-
-    def model(x):
-        with np.errstate(over="ignore"):
-            return np.asarray(x).astype(complex).real.sum(axis=1)
-
-    found = ours(
-        lambda: HarmonicaExplainer(model, background)(rows, max_evals=max_evals)
-    )
-    if found is not None:
-        assert np.isfinite(found.values).all()
-
-
-@fuzzed
-@given(
-    rows=odd_arrays.filter(lambda a: a.dtype.kind not in "UMc"),
-    feature_mask=st.none() | odd_arrays.filter(lambda a: a.dtype.kind not in "UM"),
-    n_samples=odd | st.just("auto"),
-    per_eval=odd | st.just(4),
-)
-def test_odd_tensors_for_captum(rows, feature_mask, n_samples, per_eval):
-    torch = pytest.importorskip("torch")
-    from captum_harmonica import Harmonica
-
-    def forward(x):
-        return x.reshape(len(x), -1).float().sum(dim=1)
-
-    if rows.size > 12 and isinstance(n_samples, int):
-        n_samples = min(n_samples, 1000)  # more would be drawn, as asked for
-    mask = None if feature_mask is None else torch.as_tensor(feature_mask)
-    found = ours(
-        lambda: Harmonica(forward).attribute(
-            torch.as_tensor(rows),
-            feature_mask=mask,
-            n_samples=n_samples,
-            perturbations_per_eval=per_eval,
-        )
-    )
-    if found is not None:
-        assert found.shape == rows.shape
-        assert torch.isfinite(found).all()
-
-
 TWO = Surrogate(2, ((), (0,)), np.ones((2, 2)))
 
 
@@ -265,7 +226,7 @@ TWO = Surrogate(2, ((), (0,)), np.ones((2, 2)))
         lambda: auto_budget(10**7),
         lambda: fit_surrogate(TWO, 100, budget=10**9),
         lambda: from_attributions([1.0, 2.0], float("nan")),
-        lambda: draw_masks(30, 10, 0),
+        lambda: draw_design(Settings(), 30, 1),
     ],
 )
 def test_odd_arguments_get_a_clear_error(call):

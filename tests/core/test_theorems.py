@@ -21,8 +21,8 @@ from harmonica_core import (
 )
 from harmonica_core.basis import table_of_numbers
 from harmonica_core.basis.transform import spectrum_of_values
+from harmonica_core.design.draw import draw_anchors
 from harmonica_core.design.masks import all_masks
-from harmonica_core.result.anchored import draw_anchors
 
 seeds = st.integers(0, 10**6)
 sizes = st.integers(1, 6)
@@ -129,7 +129,7 @@ def test_trade_off_of_fitted_anchors(seed, k):
 
 def test_the_trade_off_is_an_equality_for_one_model():
     f = random_game(5, np.random.default_rng(0))
-    g = harmonica_anchor(function_of(f), 5, degree=2, anchors=1, terms=None)
+    g = harmonica_anchor(function_of(f), 5, degree=2, anchors=1, engine="lasso")
     spent, floor = sides_of_the_trade_off(f, g)
     assert spent == pytest.approx(floor)
 

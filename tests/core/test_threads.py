@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +34,27 @@ def test_the_limit_holds_inside_and_is_taken_back():
     with threadpool_limits(2, user_api="blas"):
         with one_thread():
             assert set(blas_threads()) == {1}
+        assert set(blas_threads()) == {2}
+
+
+def test_sections_of_several_python_threads_share_the_limit():
+    inside, leave = threading.Event(), threading.Event()
+
+    def section():
+        with one_thread():
+            inside.set()
+            leave.wait()
+
+    with threadpool_limits(2, user_api="blas"):
+        other = threading.Thread(target=section)
+        try:
+            with one_thread():
+                other.start()
+                inside.wait()
+            assert set(blas_threads()) == {1}  # the other one is still at work
+        finally:
+            leave.set()
+            other.join()
         assert set(blas_threads()) == {2}
 
 

@@ -110,7 +110,7 @@ def test_impossible_chunks():
 
 
 def test_threads_may_share_a_surrogate(tmp_path):
-    fitted = fit_surrogate(lambda m: np.tanh(m @ ROWS[0]), 6, 3)
+    fitted = fit_surrogate(lambda m: np.tanh(m @ ROWS[0]), 6)
     fitted.save(tmp_path / "g.npz")
     expected = fitted.shapley_values().tobytes(), fitted.terms, dict(fitted.spectrum)
     masks = uniform_draws(6, 500, np.random.default_rng(1))

@@ -3,7 +3,7 @@ import time
 import numpy as np
 import pytest
 
-from harmonica_core import BatchSize, fit_surrogate
+from harmonica_core import BatchSize, Calls, fit_surrogate
 from harmonica_core.design.masks import all_masks
 from harmonica_core.evaluate import EvaluationTimeout, evaluate
 from harmonica_core.resilience import Caller, CallPolicy, OutOfTime, is_out_of_memory
@@ -102,9 +102,9 @@ def test_other_errors_are_not_memory():
 def test_the_working_size_is_remembered_across_fits():
     size, calls = BatchSize(64), []
     f = small_memory(20, MemoryError(), calls)
-    fit_surrogate(f, 6, batch_size=size)
+    fit_surrogate(f, 6, calls=Calls(batch_size=size))
     calls.clear()
-    fit_surrogate(f, 6, batch_size=size)
+    fit_surrogate(f, 6, calls=Calls(batch_size=size))
     assert size.size == 16
     assert calls == [16] * 4
 
@@ -154,7 +154,7 @@ def test_no_retry_unless_asked_for(clock):
     with pytest.raises(ConnectionError):
         fit_surrogate(flaky(1), 6)
     assert clock.sleeps == []
-    assert fit_surrogate(flaky(1), 6, retries=1).n_evaluations == 64
+    assert fit_surrogate(flaky(1), 6, calls=Calls(retries=1)).n_evaluations == 64
 
 
 def test_interrupts_are_not_retried(clock):
@@ -237,7 +237,7 @@ def test_caller_refuses_calls_after_the_deadline(clock):
 def test_impossible_policies_are_refused(wrong):
     (name,) = wrong
     with pytest.raises(ValueError, match=name):
-        fit_surrogate(lambda masks: masks.sum(axis=1), 3, **wrong)
+        fit_surrogate(lambda masks: masks.sum(axis=1), 3, calls=Calls(**wrong))
 
 
 @pytest.mark.parametrize("wrong", [0, -1, 2.5, True, "many", None])
