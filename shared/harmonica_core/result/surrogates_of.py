@@ -17,7 +17,7 @@ from harmonica_core.result.estimate import Estimate
 from harmonica_core.result.mean import Mean
 from harmonica_core.result.stated_error import stated_error
 from harmonica_core.result.surrogate import Surrogate
-from harmonica_core.scaling import unit_of
+from harmonica_core.scaling import scale_of, unit_of
 
 
 def surrogate_of(
@@ -64,8 +64,14 @@ def _through_evaluated_ends(
     if radius is not None and fit.held_out is not None and inside.any():
         fitted = basis.predict(masks, table, coef)
         held_out = fit.held_out + fitted - basis.predict(masks, fit.table, fit.coef)
-        known = masks[inside], values[inside], fitted[inside], held_out[inside]
-        error = held_out_error(*known, radius)
+        unit = scale_of(values)
+        rows = [one[inside] / unit for one in (values, fitted, held_out)]
+        error = held_out_error(masks[inside], *rows, radius)
+        error = replace(
+            error,
+            value=error.value * unit,
+            standard_error=error.standard_error * unit,
+        )
         return replace(fit, table=table, coef=coef, error=error, held_out=held_out)
     if fit.error.exact:
         gap = values - basis.predict(masks, table, coef)
