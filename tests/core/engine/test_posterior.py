@@ -5,8 +5,8 @@ import pytest
 import reference
 from core_games import random_prior
 
-from harmonica_core import basis
-from harmonica_core.design.masks import all_masks, mask_numbers
+from harmonica_core import basis, fit_surrogate
+from harmonica_core.design.masks import all_masks, mask_numbers, uniform_draws
 from harmonica_core.engine.posterior import Regression, condition
 from harmonica_core.engine.sample import Sample, find_pairs
 from harmonica_core.result import found_terms as found_terms_module
@@ -177,6 +177,20 @@ def test_terms_below_the_error_are_dropped_while_they_do_not_matter():
     )
     # Parseval: what is left out has less than a thousandth of the error's energy.
     assert (np.sqrt((gap**2).mean(axis=0)) <= 0.05 * error).all()
+
+
+@pytest.mark.parametrize("n", [20, 60])
+def test_terms_of_odd_functions_are_found_beyond_the_missing_pairs(n):
+    def odd(masks):
+        a, b, c, d, e = (2.0 * masks - 1)[:, [2, 3, 5, 7, n - 1]].T
+        return a + b * c * d - 0.5 * a * b * c * d * e
+
+    g = fit_surrogate(odd, n, budget=900)
+    masks = uniform_draws(n, 500, np.random.default_rng(0))
+    polynomial = basis.predict(masks, g.table, g.coef_columns)[:, 0]
+    assert {(2,), (3, 5, 7)} <= set(g.top_terms(4))
+    gap = np.sqrt(((polynomial - g.mean.posterior.predict(masks)[:, 0]) ** 2).mean())
+    assert gap <= 0.1 * g.error.value
 
 
 def test_a_degree_answers_with_its_polynomial():
