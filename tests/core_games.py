@@ -3,7 +3,7 @@
 import numpy as np
 import reference
 
-from harmonica_core import basis, fit_surrogate
+from harmonica_core import Prior, basis, fit_surrogate
 from harmonica_core.design.masks import mask_numbers
 
 
@@ -57,3 +57,18 @@ def random_network(n_features, rng, n_targets=1):
 def predict(fit, masks):
     """Values ``(m, K)`` of a sparse or adaptive fit."""
     return basis.predict(masks, fit.table, fit.coef) + fit.intercept
+
+
+def random_prior(n_features, degree=None, n_products=2, seed=0):
+    """Return a prior with unequal features; without products where there is a degree."""
+    rng = np.random.default_rng(seed)
+    n_orders, n_products = (
+        (min(3, n_features), n_products) if degree is None else (degree, 0)
+    )
+    return Prior(
+        relevance=np.exp(rng.normal(size=n_features)),
+        orders=np.exp(rng.normal(size=n_orders)),
+        rates=np.exp(rng.normal(-1, 0.7, size=(n_products, n_features))),
+        products=np.exp(rng.normal(size=(2, n_products))),
+        white=np.exp(rng.normal(-3, 1, size=2)),
+    )

@@ -233,3 +233,85 @@ def best_of_size(game, size, largest=True):
     """The largest (smallest) value among the masks that keep ``size`` features."""
     members = [x for x in range(len(game)) if bin(x).count("1") == size]
     return (max if largest else min)(game[x] for x in members)
+
+
+# ---------------------------------------------------------------- Bayesian regression
+def prior_variance(prior, term):
+    """v_S by definition: what all orders and products give to one term."""
+    n, size, total = len(prior.relevance), len(term), 0.0
+    if not term:
+        return prior_constant(prior)
+    if size <= len(prior.orders):
+        all_of_size = combinations(range(n), size)
+        norm = sum(math.prod(prior.relevance[i] for i in t) for t in all_of_size)
+        own = math.prod(prior.relevance[i] for i in term)
+        total += prior.orders[size - 1] * own / norm
+    for rates, weights in zip(prior.rates, prior.products.T, strict=True):
+        share = math.prod((1 + math.exp(-w)) / 2 for w in rates)
+        share *= math.prod(math.tanh(rates[i] / 2) for i in term)
+        total += weights[size % 2] * share
+    return total
+
+
+def prior_constant(prior):
+    """Variance that products give to the empty term, beside its flat prior."""
+    return sum(
+        weight * math.prod((1 + math.exp(-w)) / 2 for w in rates)
+        for rates, weight in zip(prior.rates, prior.products[0], strict=True)
+    )
+
+
+class GaussianProcess:
+    """Regression on all ``2**n`` values at once, from the definition of the prior.
+
+    ``f = a_0 + sum_S a_S chi_S + white``, a flat prior on ``a_0``, white in an even and
+    an odd part. Posterior means and covariances are of f on every mask, white included.
+    """
+
+    def __init__(self, prior, n):
+        terms = list(subsets(range(n), 1))
+        chi = np.array([[parity(x, term) for term in terms] for x in range(1 << n)])
+        variance = np.array([prior_variance(prior, term) for term in terms])
+        even, odd = prior.white
+        self.n = n
+        self.smooth = (chi * variance) @ chi.T
+        self.whole = self.smooth + (even + odd) * np.eye(1 << n)
+        self.whole += (even - odd) * np.eye(1 << n)[::-1]  # the complements
+
+    def condition(self, functional, y):
+        """Mean, covariance and scale of f given ``functional @ f = y (rows,)``."""
+        k = functional @ self.whole @ functional.T
+        inverse = np.linalg.inv(k)
+        ones = functional.sum(axis=1)
+        total = ones @ inverse @ ones
+        centre = ones @ inverse @ y / total
+        gain = self.whole @ functional.T @ inverse
+        mean = centre + gain @ (y - centre * ones)
+        doubt = 1 - gain @ ones
+        covariance = self.whole - gain @ functional @ self.whole
+        covariance += np.outer(doubt, doubt) / total
+        rest = y - centre * ones
+        scale = rest @ inverse @ rest / max(len(y) - 1, 1)
+        return mean, covariance, scale
+
+
+def left_out(process, functional, y):
+    """Each observation minus what all others make of it."""
+    out = np.empty(len(y))
+    for row in range(len(y)):
+        others = np.arange(len(y)) != row
+        mean, _, _ = process.condition(functional[others], y[others])
+        out[row] = y[row] - functional[row] @ mean
+    return out
+
+
+def shapley_rows(n):
+    """Weights of every value in each Shapley value: (n, 2**n)."""
+    out = np.zeros((n, 1 << n))
+    for x in range(1 << n):
+        kept = bin(x).count("1")
+        for i in range(n):
+            before = kept - 1 if x >> i & 1 else kept
+            weight = 1 / (n * math.comb(n - 1, before))
+            out[i, x] = weight if x >> i & 1 else -weight
+    return out

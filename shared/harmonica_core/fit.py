@@ -25,7 +25,12 @@ from harmonica_core.evaluate import (
 )
 from harmonica_core.resilience import BatchSize, CallPolicy
 from harmonica_core.result.surrogate import Surrogate
-from harmonica_core.settings import Settings, check_budget, check_tolerance
+from harmonica_core.settings import (
+    Settings,
+    check_budget,
+    check_prior,
+    check_tolerance,
+)
 
 # Masks of the first round; every further round has twice as many.
 _FIRST_ROUND = 128
@@ -101,6 +106,15 @@ class Calls:
             cache_key=self.cache_key,
             policy=self.policy(timeout),
         )
+
+
+def check_calls(calls: object) -> Calls:
+    """Return how a model is called; None: as usual."""
+    if calls is None:
+        return Calls()
+    if not isinstance(calls, Calls):
+        raise ValueError(f"calls={calls!r}; needed Calls(batch_size=...), or None")
+    return calls
 
 
 def fit_surrogate(
@@ -221,7 +235,8 @@ def fit_with(
     n_features = check_feature_count(n_features)
     feature_names = check_names(feature_names, n_features, "feature_names")
     tolerance = check_tolerance(tolerance)
-    calls = calls or Calls()
+    prior = check_prior(prior, settings, n_features)
+    calls = check_calls(calls)
     design = draw_design(settings, n_features, check_budget(budget, n_features), seed)
     masks = design.masks[_fair_order(design.masks)]
     design = replace(design, masks=masks) if design.anchors is None else design
@@ -297,6 +312,7 @@ def fit_surrogates(
         ends=ends,
     )
     settings.check_features(masks.shape[1])
+    prior = check_prior(prior, settings, masks.shape[1])
     return fit_functions(Design(masks), values, settings, prior)
 
 

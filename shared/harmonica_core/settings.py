@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from harmonica_core import basis
+from harmonica_core.basis.kernel import Prior
 from harmonica_core.checks import check_feature_count, is_whole
 
 METHODS = ("harmonica", "local", "anchor", "constrained", "low_degree")
@@ -219,6 +220,27 @@ def check_budget(budget: object, n_features: int, name: str = "budget") -> int:
             f"{_MOST_CELLS >> 30} GB; needed at most {_MOST_CELLS // n_features}"
         )
     return int(budget)
+
+
+def check_prior(prior: object, settings: Settings, n_features: int) -> Prior | None:
+    """Return a prior of so many features that keeps to the degree, or None."""
+    if prior is None:
+        return None
+    if not isinstance(prior, Prior):
+        raise ValueError(
+            f"prior={prior!r}; needed that of another fit (surrogate.prior), or None"
+        )
+    if prior.n_features != n_features:
+        raise ValueError(
+            f"the prior is of {prior.n_features} features; needed {n_features}"
+        )
+    limit = n_features if settings.degree is None else min(settings.degree, n_features)
+    if (prior.degree or n_features) > limit:
+        raise ValueError(
+            f"the prior has terms of up to {prior.degree or n_features} features; "
+            f"needed one that was learnt with degree={settings.degree}"
+        )
+    return prior
 
 
 def check_fits_memory(settings: Settings, n_features: int, budget: int) -> None:

@@ -3,6 +3,7 @@
 from harmonica_core.basis.terms import (
     active_rows,
     check_table,
+    check_terms,
     columns,
     correlate,
     design,
@@ -25,6 +26,7 @@ from harmonica_core.basis.transform import spectrum_of_values
 __all__ = [
     "active_rows",
     "check_table",
+    "check_terms",
     "columns",
     "correlate",
     "design",

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -20,8 +19,6 @@ from harmonica_core.checks import is_whole
 
 # Up to this many pairs (or ball members) we draw without replacement from a list.
 _LISTABLE = 1 << 19
-# "Near the input" means at most so many features removed.
-NEAR_RADIUS = 3
 
 
 def check_masks(masks: Any, n_features: int) -> Masks:
@@ -189,97 +186,6 @@ def _first_occurrences(halves: Masks) -> Masks:
     return halves[np.sort(first)]
 
 
-def check_near(near: object) -> float:
-    """Return a share of pairs, 0 <= near < 1."""
-    number = isinstance(near, (int, float, np.number)) and not isinstance(near, bool)
-    if not number or not 0 <= float(near) < 1:  # type: ignore[arg-type]
-        raise ValueError(
-            f"near={near!r}; needed a share of the masks, 0 <= near < 1 (0: uniform)"
-        )
-    return float(near)  # type: ignore[arg-type]
-
-
-def mixed_masks(
-    n_features: int, n_masks: int, rng: np.random.Generator, near: float
-) -> Masks:
-    """Complementary pairs, a share ``near`` of which has a member near the input.
-
-    Near pairs remove each single feature first and then 2 or 3 features at random;
-    the others are the first of `paired_masks`, which this is for ``near = 0``. The
-    place of near pairs in the sequence depends on ``near`` only, so these masks are
-    prefix-stable as well.
-    """
-    if near == 0:
-        return paired_masks(n_features, n_masks, rng)
-    (near_rng,) = rng.spawn(1)
-    n_pairs = n_masks // 2
-    # Each stream may have to step over every pair that the other one has taken.
-    uniform = paired_masks(n_features, 4 * n_pairs, rng)[::2]
-    close = _near_halves(n_features, 2 * n_pairs, near_rng)
-    place = np.floor(np.arange(n_pairs + 1) * near)
-    wants_near = np.append(False, place[2:] > place[1:-1])
-    return interleave_pairs(_merge(uniform, close, wants_near))
-
-
-def _near_halves(n_features: int, n_halves: int, rng: np.random.Generator) -> Masks:
-    """Every single feature removed, in random order, then 2 to `NEAR_RADIUS`."""
-    singles = ball(n_features, 1)[rng.permutation(n_features)]
-    most = min(NEAR_RADIUS, n_features)
-    if most < 2:
-        return singles
-    size = ball_size(n_features, most) - n_features
-    if size <= _LISTABLE:
-        further = ball(n_features, most, 2)[rng.permutation(size)[:n_halves]]
-    else:
-        further = ball_draws(n_features, most, n_halves, rng, 2)
-    return np.concatenate([singles, further])
-
-
-def _merge(first: Masks, second: Masks, wants_second: NDArray[np.bool_]) -> Masks:
-    """Take the next new pair of the wanted stream, or of the first at its end."""
-    streams = (iter(first), iter(second))
-    seen: set[bytes] = set()
-    merged = []
-    for wanted in wants_second:
-        half = _next_new(streams[int(wanted)], seen)
-        if half is None:
-            half = _next_new(streams[0], seen)
-        if half is None:  # every pair is in
-            break
-        merged.append(half)
-    return np.stack(merged)
-
-
-def _next_new(stream: Iterator[Masks], seen: set[bytes]) -> Masks | None:
-    for half in stream:
-        key = (half ^ ~half[-1]).tobytes()
-        if key not in seen:
-            seen.add(key)
-            return half
-    return None
-
-
-def near_weights(masks: Masks) -> Floats:
-    """Weights ``(m,)``, mean 1, that turn `mixed_masks` back into uniform ones.
-
-    Masks fall into strata by the number of features that they (or their complements)
-    remove: none, one, up to `NEAR_RADIUS`, more. Within a stratum every mask is
-    equally likely, so it gets its share of the cube over its share of the sample.
-    """
-    n_features = masks.shape[1]
-    removed = (~masks).sum(axis=1)
-    distance = np.minimum(removed, n_features - removed)
-    edges = (0, 1, NEAR_RADIUS)
-    stratum = np.searchsorted(edges, distance)
-    cube = np.zeros(len(edges) + 1)
-    for k in range(n_features + 1):
-        which = np.searchsorted(edges, min(k, n_features - k))
-        cube[which] += math.comb(n_features, k) / 2**n_features
-    sampled = np.bincount(stratum, minlength=len(cube)) / len(masks)
-    weights = (cube / np.where(sampled > 0, sampled, 1))[stratum]
-    return np.asarray(weights / weights.mean())
-
-
 def check_radius(radius: int | None, n_features: int) -> int | None:
     """Return a valid radius (1 .. n_features, or None for the whole cube)."""
     if radius is None:
@@ -379,12 +285,22 @@ def ball_masks(
 ) -> Masks:
     """Masks uniform on the ball: 1 to ``radius`` removed, each mask equally likely.
 
-    Distinct while the ball is small enough to list (and then at most the whole ball).
+    Distinct, and at most the whole ball.
     """
     if ball_size(n_features, radius) <= _LISTABLE:
         members = ball(n_features, radius)
         return members[rng.permutation(len(members))[:n_masks]]
-    return ball_draws(n_features, radius, n_masks, rng)
+    masks = np.zeros((0, n_features), dtype=bool)
+    while len(masks) < n_masks:
+        more = ball_draws(n_features, radius, n_masks - len(masks), rng)
+        masks = _first_of_each(np.concatenate([masks, more]))
+    return masks
+
+
+def _first_of_each(masks: Masks) -> Masks:
+    """Drop rows that equal an earlier one."""
+    _, first = np.unique(np.packbits(masks, axis=1), axis=0, return_index=True)
+    return masks[np.sort(first)]
 
 
 def ball_draws(

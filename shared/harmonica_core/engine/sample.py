@@ -97,6 +97,11 @@ def find_pairs(masks: Masks) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     same = np.append(key_of.ravel()[order][1:] == key_of.ravel()[order][:-1], False)
     first = np.flatnonzero(same)
     pairs = np.stack([order[first], order[first + 1]], axis=1)
+    if not (larger[pairs[:, 0]] & ~larger[pairs[:, 1]]).all():
+        raise ValueError(
+            f"got {m} masks, some of them twice; needed distinct ones (take the mean of "
+            "the values of a mask that was evaluated more than once)"
+        )
     pairs = pairs[np.argsort(pairs.min(axis=1), kind="stable")]
     alone = np.ones(m, dtype=bool)
     alone[pairs.ravel()] = False

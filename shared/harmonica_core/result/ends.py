@@ -23,7 +23,7 @@ def rows_of_ends(masks: Masks) -> tuple[int, int]:
     if not len(full) or not len(empty):
         raise ValueError(
             "ends=True needs the values of the masks with all kept and all removed; "
-            "add both to the masks, or draw them with draw_masks(..., ends=True)"
+            "add both to the masks, or draw them with draw_design"
         )
     return int(full[0]), int(empty[0])
 

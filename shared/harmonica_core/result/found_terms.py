@@ -20,6 +20,8 @@ _SEEDS, _PARTNERS = 400, 128
 # Terms are dropped while together they stay below this share of the stated error:
 # energies add up, so that raises the error by a thousandth.
 _NEGLIGIBLE = 0.05
+# Relative to the largest coefficient; terms below that are no longer grown from.
+_ROUNDING = 1e-9
 
 
 def found_terms(posterior: Posterior, error: Floats) -> tuple[Table, Floats]:
@@ -88,20 +90,24 @@ def _transformed(posterior: Posterior) -> tuple[Table, Floats]:
 def _grown(posterior: Posterior, error: Floats) -> tuple[Table, Floats]:
     """Terms size by size: all of a size while they are few, then from strong ones."""
     n = posterior.regression.prior.n_features
-    degree = posterior.regression.prior.degree or n
-    tables, coefs = [], []
+    degree = min(posterior.regression.prior.degree or n, n)
     table = np.arange(n, dtype=np.int32)[:, None]
-    size, floor = 1, float((_NEGLIGIBLE * error).min())
+    tables, coefs, largest = [], [], []
+    weight, floor = np.zeros(n), float((_NEGLIGIBLE * error).min()) / math.sqrt(n)
     while len(table):
         coef = _coefficients(posterior, table)
         strength = np.abs(coef).max(axis=1)
         tables.append(table)
         coefs.append(coef)
-        size += 1
-        # Nothing that matters grows from terms that are all far below the error.
-        if size > min(degree, n) or strength.max() < floor / math.sqrt(n):
+        largest.append(float(strength.max()))
+        # Nothing that matters grows from terms that are all far below the error; of
+        # two sizes, as an odd function has no even terms.
+        least = max(floor, _ROUNDING * max(largest))
+        if table.shape[1] == degree or max(largest[-2:]) <= least:
             break
-        table = _next_size(n, size, table, strength)
+        np.add.at(weight, table, np.repeat(strength[:, None], table.shape[1], axis=1))
+        strength = np.where(strength > least, strength, 0.0)
+        table = _next_size(table, strength, weight)
     width = tables[-1].shape[1]
     padded = [
         np.pad(one, ((0, 0), (0, width - one.shape[1])), constant_values=-1)
@@ -110,16 +116,18 @@ def _grown(posterior: Posterior, error: Floats) -> tuple[Table, Floats]:
     return np.concatenate(padded), np.concatenate(coefs)
 
 
-def _next_size(n: int, size: int, table: Table, strength: Floats) -> Table:
-    """Terms of the next size: all of them, or strong ones plus one feature each."""
+def _next_size(table: Table, strength: Floats, weight: Floats) -> Table:
+    """Terms of the next size: all of them, or strong ones plus one feature each.
+
+    ``weight (n,)`` says how strong the terms of each feature are; it ranks terms that
+    are equally strong.
+    """
+    n, size = len(weight), table.shape[1] + 1
     if math.comb(n, size) <= _CANDIDATES:
         whole = basis.terms_up_to(n, size)
         return whole[basis.term_sizes(whole) == size]
-    order = np.argsort(-strength)[:_SEEDS]
-    weight = np.zeros(n)
-    np.add.at(weight, table, np.repeat(strength[:, None], table.shape[1], axis=1))
+    seeds = table[np.lexsort((-weight[table].sum(axis=1), -strength))[:_SEEDS]]
     partners = np.argsort(-weight)[: min(n, _PARTNERS if size > 2 else n)]
-    seeds = table[order]
     joined = np.concatenate(
         [
             np.repeat(seeds, len(partners), axis=0),

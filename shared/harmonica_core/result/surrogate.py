@@ -23,6 +23,7 @@ from harmonica_core.result import indices
 from harmonica_core.result.estimate import Estimate
 from harmonica_core.result.indices import Interactions
 from harmonica_core.result.mean import Mean
+from harmonica_core.threads import one_thread
 from harmonica_core.whatif import Askable
 
 
@@ -107,7 +108,8 @@ class Surrogate(Askable):
         """Terms and coefficients, found when they are first asked for."""
         if self.mean is None:  # __init__ has set it
             raise AttributeError("_polynomial")
-        table, coef = self.mean.polynomial(self.n_features, self.error)
+        with one_thread():
+            table, coef = self.mean.polynomial(self.n_features, self.error)
         return _frozen(table), _frozen(coef[:, 0] if self.mean.one_output else coef)
 
     @property
@@ -181,10 +183,11 @@ class Surrogate(Askable):
     def __call__(self, masks: Any) -> Values:
         """Predict: ``(n_masks,)`` or ``(n_masks, n_outputs)``; a row for each mask."""
         checked = check_masks(masks, self.n_features)
-        if self.mean is not None:
-            out = self.mean.predict(checked)
-        else:
-            out = basis.predict(checked, self.table, self.coef_columns)
+        with one_thread():
+            if self.mean is not None:
+                out = self.mean.predict(checked)
+            else:
+                out = basis.predict(checked, self.table, self.coef_columns)
         return out[:, 0] if self.one_output else out
 
     def predict(self, masks: Any, return_std: bool = False) -> Any:
@@ -210,7 +213,8 @@ class Surrogate(Askable):
             return answers
         checked = check_masks(masks, self.n_features)
         if self.mean is not None:
-            std = self.mean.predict_std(checked)
+            with one_thread():
+                std = self.mean.predict_std(checked)
         else:
             least = 0.0 if self.error is None else np.asarray(self.error.value)
             std = np.zeros((len(checked), self.n_outputs)) + least
@@ -243,12 +247,14 @@ class Surrogate(Askable):
             return phi
         std = np.zeros((self.n_features, self.n_outputs))
         if self.mean is not None:
-            std = self.mean.shapley_std(self.n_features)
+            with one_thread():
+                std = self.mean.shapley_std(self.n_features)
         return phi, std[:, 0] if self.one_output else std
 
     def _shapley(self) -> Floats:
         if self.mean is not None:
-            return self.mean.shapley(self.n_features)
+            with one_thread():
+                return self.mean.shapley(self.n_features)
         return basis.shapley_of_terms(self.table, self.coef_columns, self.n_features)
 
     def interactions(self, order: int = 2, index: str = "SII") -> Interactions:

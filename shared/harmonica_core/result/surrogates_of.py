@@ -17,7 +17,7 @@ from harmonica_core.result.estimate import Estimate
 from harmonica_core.result.mean import Mean
 from harmonica_core.result.stated_error import stated_error
 from harmonica_core.result.surrogate import Surrogate
-from harmonica_core.scaling import unit_of
+from harmonica_core.scaling import scale_of, unit_of
 
 
 def surrogate_of(
@@ -59,21 +59,31 @@ def _through_evaluated_ends(
     table, coef = through_ends(
         fit.table, fit.coef, n_features, values[full], values[empty]
     )
+    before = np.pad(fit.coef, ((0, len(coef) - len(fit.coef)), (0, 0)))
     inside = draw.in_ball(masks, radius)
     if radius is not None and fit.held_out is not None and inside.any():
         fitted = basis.predict(masks, table, coef)
         held_out = fit.held_out + fitted - basis.predict(masks, fit.table, fit.coef)
-        known = masks[inside], values[inside], fitted[inside], held_out[inside]
-        error = held_out_error(*known, radius)
+        unit = scale_of(values)
+        rows = [one[inside] / unit for one in (values, fitted, held_out)]
+        error = held_out_error(masks[inside], *rows, radius)
+        error = replace(
+            error,
+            value=error.value * unit,
+            standard_error=error.standard_error * unit,
+        )
         return replace(fit, table=table, coef=coef, error=error, held_out=held_out)
     if fit.error.exact:
         gap = values - basis.predict(masks, table, coef)
         unit = unit_of(np.abs(gap).max(axis=0))
         value = unit * np.sqrt(((gap / unit) ** 2).mean(axis=0))
+        # A fit without error meets both ends; rounding is no reason to move it.
+        met = np.asarray(fit.error.value) == 0
+        coef, value = np.where(met, before, coef), np.where(met, 0.0, value)
         exact = replace(fit.error, value=value)
         return replace(fit, table=table, coef=coef, error=exact)
     # The change lies in V_C, to which f - g is about orthogonal: energies add up.
-    added = coef - np.pad(fit.coef, ((0, len(coef) - len(fit.coef)), (0, 0)))
+    added = coef - before
     value = np.hypot(fit.error.value, np.hypot.reduce(added, axis=0))
     return replace(fit, table=table, coef=coef, error=replace(fit.error, value=value))
 
