@@ -128,17 +128,22 @@ def posterior_surrogates(
     columns = values.reshape(*values.shape[:2], -1)
     n_functions, n_outputs = columns.shape[1:]
     inside = draw.in_ball(masks, radius)
-    error = stated_error(masks[inside], fit.left_out[inside], radius)
+    # numpy adds up a single column in another order than one of several.
+    left_out = np.pad(fit.left_out[inside], ((0, 0), (0, 1)))
+    error = stated_error(masks[inside], left_out, radius)
     out = []
     for k in range(n_functions):
         block = slice(k * n_outputs, (k + 1) * n_outputs)
         pick = 0 if one_output else slice(None)
+        own = fit.coef[:, block]
+        # Its own terms only: what is added up must not depend on other functions.
+        active = np.flatnonzero(own.any(axis=1))
         mean = Mean(
             fit.posterior.column(block),
             columns[:, k],
             one_output,
-            fit.table,
-            fit.coef[:, block],
+            basis.trim(fit.table[active]),
+            own[active],
             np.ones(n_outputs),
         )
         out.append(
