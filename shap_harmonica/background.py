@@ -12,7 +12,7 @@ import shap
 from shap.maskers._tabular import Tabular
 from shap.utils._legacy import DenseData, SparseData
 
-from harmonica_core._types import Floats
+from shap_harmonica._types import Floats
 
 
 @dataclass(frozen=True, eq=False)

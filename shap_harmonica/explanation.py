@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -10,39 +9,34 @@ import numpy as np
 import shap
 
 from harmonica_core import indices
-from harmonica_core._types import Values
-from harmonica_core.result.anchored import own_polynomial
+from shap_harmonica._types import Values
 from shap_harmonica.groups import spread
-from shap_harmonica.masked import MaskedRow
-from shap_harmonica.rows import Explained
+from shap_harmonica.masker_values import MaskedRow
+from shap_harmonica.surrogates import Explained
 
 
-def attributions(surrogate: Any, index: str) -> Values:
-    """One value per feature: ``(n_features,)`` or ``(n_features, n_outputs)``."""
-    if index == "SV":
-        return np.asarray(surrogate.shapley_values())
-    surrogate = own_polynomial(surrogate)
-    return indices.feature_values(surrogate, index)
+def own_polynomial(surrogate: Any) -> Any:
+    """Return what explains the input itself: of several pieces, its own."""
+    return getattr(surrogate, "own", surrogate)
 
 
-def attribution_std(surrogate: Any) -> Values:
-    """Stated error of each attribution, shaped like `attributions`.
+def attributions(
+    surrogates: list[Any], index: str
+) -> tuple[list[Values], list[Values] | None]:
+    """Return values of features and their standard deviations, one array a surrogate.
 
-    The surrogate states ``I_2``, its root mean square distance to the model over
-    removals. A coefficient from m masks then has a standard error of about
-    ``I_2 / sqrt(m)``, and an attribution is mostly twice its feature's coefficient:
-    ``std_i = 2 I_2 / sqrt(m)``. Zero for an exact spectrum that holds everything.
+    Arrays are ``(n_features,)`` or ``(n_features, n_outputs)``. Deviations are known of
+    Shapley values ("SV") only, otherwise None.
     """
-    shape = (surrogate.n_features, *np.shape(base_value(surrogate)))
-    error = surrogate.error
-    if error is None:
-        return np.zeros(shape)
-    scale = 2 / np.sqrt(max(1, error.n_evaluations))
-    return np.broadcast_to(scale * np.asarray(error.value), shape).copy()
+    own = [own_polynomial(surrogate) for surrogate in surrogates]
+    if index != "SV":
+        return [np.asarray(indices.feature_values(one, index)) for one in own], None
+    both = [one.shapley_values(return_std=True) for one in own]
+    return [np.asarray(phi) for phi, _ in both], [np.asarray(std) for _, std in both]
 
 
 def base_value(surrogate: Any) -> Any:
-    """Base that the attributions start from: the input's own polynomial's."""
+    """Return what the attributions start from."""
     return np.asarray(own_polynomial(surrogate).base_value)
 
 
@@ -78,11 +72,16 @@ def explain_like_table(
         Share each group's value among its columns.
     """
     surrogates = [row.surrogate for row in found]
-    cells = [_values(s, index, interaction_index, feature_of) for s in surrogates]
     std = None
     if interaction_index is None:
-        parts = (attribution_std(s) for s in surrogates)
-        std = np.stack([_shared(part, feature_of) for part in parts])
+        values, errors = attributions(surrogates, index)
+        cells = [_shared(part, feature_of) for part in values]
+        if errors is not None:
+            std = np.stack([_shared(part, feature_of) for part in errors])
+    else:
+        cells = [
+            np.asarray(s.interaction_matrix(interaction_index)) for s in surrogates
+        ]
     effects = None
     if with_main_effects:
         effects = np.stack([_shared(main_effects(s), feature_of) for s in surrogates])
@@ -112,7 +111,8 @@ def explain_like_masker(
 
     Arguments without mask columns (shap.maskers.Fixed) have nothing to explain.
     """
-    bases = pack([base_value(row.surrogate) for row in found])
+    surrogates = [row.surrogate for row in found]
+    bases = pack([base_value(surrogate) for surrogate in surrogates])
     names = _names(found, output_names)
     data = _transformed(masker, [row.args for row in rows])
     labels = _feature_labels(masker, [row.args for row in rows], feature_names)
@@ -121,12 +121,15 @@ def explain_like_masker(
     for argument in range(n_args):
         if not any(np.prod(row.shapes[argument]) for row in rows):
             continue
-        laid_out = partial(_laid_out, found, rows, argument)
+        laid_out = partial(_laid_out, rows, argument)
+        std = None
         if interaction_index is not None:
-            values, std = _cubes(found, rows, argument, interaction_index), None
+            values = _cubes(found, rows, argument, interaction_index)
         else:
-            values = laid_out(partial(attributions, index=index))
-            std = laid_out(attribution_std)
+            cells, errors = attributions(surrogates, index)
+            values = laid_out(cells)
+            std = None if errors is None else laid_out(errors)
+        effects = [main_effects(s) for s in surrogates] if with_main_effects else None
         out.append(
             shap.Explanation(
                 values,
@@ -135,23 +138,18 @@ def explain_like_masker(
                 feature_names=labels[argument],
                 output_names=names,
                 error_std=std,
-                main_effects=laid_out(main_effects) if with_main_effects else None,
+                main_effects=None if effects is None else laid_out(effects),
             )
         )
     return out
 
 
-def _laid_out(
-    found: list[Explained],
-    rows: list[MaskedRow],
-    argument: int,
-    values_of: Callable[[Any], Values],
-) -> np.ndarray:
+def _laid_out(rows: list[MaskedRow], argument: int, found: list[Values]) -> np.ndarray:
     """Values of one model argument, each row's in the shape of its mask."""
     cells = []
-    for explained, row in zip(found, rows, strict=True):
+    for values, row in zip(found, rows, strict=True):
         part, shape = _part(row, argument)
-        own = _shared(values_of(explained.surrogate), row.feature_of)[part]
+        own = _shared(values, row.feature_of)[part]
         cells.append(own.reshape(*shape, *own.shape[1:]))
     return pack(cells)
 
@@ -178,14 +176,6 @@ def pack(arrays: list[Any]) -> np.ndarray:
     return out
 
 
-def _values(
-    surrogate: Any, index: str, interaction_index: str | None, feature_of: Any
-) -> Values:
-    if interaction_index is not None:
-        return np.asarray(surrogate.interaction_matrix(interaction_index))
-    return _shared(attributions(surrogate, index), feature_of)
-
-
 def _shared(values: Values, feature_of: np.ndarray | None) -> Values:
     return values if feature_of is None else spread(values, feature_of)
 
@@ -196,7 +186,7 @@ def _chosen(base: Any, outputs: np.ndarray | None) -> np.ndarray:
 
 def _names(found: list[Explained], names: Any) -> Any:
     """Names of the explained outputs: a list, or one list per row if rows differ."""
-    if names is None or np.ndim(found[0].surrogate.base_value) == 0:
+    if names is None or own_polynomial(found[0].surrogate).one_output:
         return None
     if found[0].outputs is None:
         return [str(name) for name in names]

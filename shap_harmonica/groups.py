@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from harmonica_core._types import Floats
+from shap_harmonica._types import Floats
 
 # An image without groups is cut into at most this many patches along each side.
 _PATCHES = 7

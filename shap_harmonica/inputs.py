@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse
 
-from harmonica_core._types import Masks
+from shap_harmonica._types import Masks
 from shap_harmonica.background import Background, one_row_frame
 
 # Cells compared at once while looking for features equal to the background.

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from shap_harmonica.reading import is_one_row, warn_about_l1
+from shap_harmonica.arguments import warn_about_l1
 
 
 class KernelCalls:
@@ -51,8 +51,7 @@ class KernelCalls:
         array([[3., 3., 1.]])
         """
         warn_about_l1({"l1_reg": l1_reg})
-        values = self(X, max_evals=nsamples, silent=silent, **kwargs).values
-        return np.asarray(values[0] if is_one_row(X) else values)
+        return np.asarray(self(X, max_evals=nsamples, silent=silent, **kwargs).values)
 
     def shap_interaction_values(
         self,
@@ -79,23 +78,27 @@ class KernelCalls:
         """
         warn_about_l1(kwargs)
         kwargs["interactions"] = True
-        values = self(X, max_evals=nsamples, silent=silent, **kwargs).values
-        return np.asarray(values[0] if is_one_row(X) else values)
+        return np.asarray(self(X, max_evals=nsamples, silent=silent, **kwargs).values)
 
-    def explain(self, incoming_instance: Any, **kwargs: Any) -> np.ndarray:
-        """KernelExplainer's values of one row: ``(n,)`` or ``(n, n_outputs)``.
+    def explain(self, *args: Any, **options: Any) -> list[Any]:
+        """Return the surrogates of the rows, one each, as Captum's `explain` does.
+
+        Takes what the call takes. They answer what-if questions, and their
+        ``shapley_values(return_std=True)`` and ``interactions()`` cost no model call.
 
         Examples
         --------
         >>> import numpy as np
         >>> from shap_harmonica import HarmonicaExplainer
         >>> f = lambda X: X[:, 0] * X[:, 1]
-        >>> HarmonicaExplainer(f, np.zeros((1, 2))).explain(np.array([2.0, 3.0]))
-        array([3., 3.])
+        >>> explainer = HarmonicaExplainer(f, np.zeros((1, 2)))
+        >>> (surrogate,) = explainer.explain(np.array([[2.0, 3.0]]))
+        >>> surrogate([[True, True], [True, False]]).tolist()
+        [6.0, 0.0]
         """
-        warn_about_l1(kwargs)
-        values = self.shap_values(incoming_instance, **{"silent": True, **kwargs})
-        return np.asarray(values if is_one_row(incoming_instance) else values[0])
+        warn_about_l1(options)
+        self(*args, **{"silent": True, **options})
+        return self.surrogates
 
     def explain_row(self, *row_args: Any, **kwargs: Any) -> dict[str, Any]:
         """SHAP's protocol for one row, flattened over the mask's shape."""

@@ -15,14 +15,13 @@ import numpy as np
 import shap
 
 from harmonica_core import Estimate, from_attributions
-from harmonica_core._types import Masks, Values
-from harmonica_core.checks import check_keywords
+from shap_harmonica._types import Masks, Values
+from shap_harmonica.arguments import check_rows, masked_arguments
 from shap_harmonica.background import Background
 from shap_harmonica.links import check_link
-from shap_harmonica.masked import MaskedRow
-from shap_harmonica.models import as_function
-from shap_harmonica.reading import check_rows, masked_arguments
-from shap_harmonica.value_function import Table, call_rows
+from shap_harmonica.masker_values import MaskedRow
+from shap_harmonica.model_function import as_function
+from shap_harmonica.table_values import Table, call_rows
 
 
 class How(TypedDict, total=False):
@@ -96,7 +95,10 @@ def games(model: Any, masker: Any, X: Any, **how: Unpack[How]) -> list[Game]:
     >>> game.function(np.array([[True, True], [True, False]]))
     array([6., 0.])
     """
-    check_keywords(how, How.__annotations__)
+    unknown = sorted(set(how) - set(How.__annotations__))
+    if unknown:
+        known = ", ".join(sorted(How.__annotations__))
+        raise TypeError(f"unknown keywords {unknown}; needed some of {known}")
     function = as_function(model)
     link = check_link(how.get("link", shap.links.identity))
     background = Background.of(masker)

@@ -8,7 +8,7 @@ import numpy as np
 import shap
 from shap.utils import OpChain
 
-from harmonica_core._types import Masks, Values
+from shap_harmonica._types import Masks, Values
 
 
 def select(

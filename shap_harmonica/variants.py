@@ -6,7 +6,6 @@ from typing import Any, Literal
 
 import shap
 
-from shap_harmonica import fitting
 from shap_harmonica.explainer import HarmonicaExplainer
 
 _IDENTITY = shap.links.identity
@@ -18,7 +17,7 @@ class HarmonicaLocal(HarmonicaExplainer):
     Parameters
     ----------
     model, masker, link, settings
-        As in `HarmonicaExplainer`, without ``solver``.
+        As in `HarmonicaExplainer`.
     radius : int
         Most features removed in the masks that are fitted.
 
@@ -33,6 +32,7 @@ class HarmonicaLocal(HarmonicaExplainer):
     2
     """
 
+    _method = "local"
     _settings = (*HarmonicaExplainer._settings, "radius")
 
     def __init__(
@@ -47,9 +47,6 @@ class HarmonicaLocal(HarmonicaExplainer):
         self.radius = radius
         super().__init__(model, masker, link, **settings)
 
-    def _method(self) -> fitting.Method:
-        return fitting.Local(**self._common(), radius=self.radius)
-
 
 class HarmonicaAnchor(HarmonicaExplainer):
     """One polynomial for each of k parts of the cube; less error, less consistency.
@@ -60,7 +57,7 @@ class HarmonicaAnchor(HarmonicaExplainer):
     Parameters
     ----------
     model, masker, link, settings
-        As in `HarmonicaExplainer`, without ``solver``.
+        As in `HarmonicaExplainer`.
     anchors : int
         k: the input itself and k - 1 masks drawn at random.
 
@@ -75,6 +72,7 @@ class HarmonicaAnchor(HarmonicaExplainer):
     2
     """
 
+    _method = "anchor"
     _settings = (*HarmonicaExplainer._settings, "anchors")
 
     def __init__(
@@ -88,9 +86,6 @@ class HarmonicaAnchor(HarmonicaExplainer):
     ) -> None:
         self.anchors = anchors
         super().__init__(model, masker, link, **settings)
-
-    def _method(self) -> fitting.Method:
-        return fitting.Anchor(**self._common(), anchors=self.anchors)
 
 
 class HarmonicaAnchorConstrained(HarmonicaAnchor):
@@ -113,6 +108,7 @@ class HarmonicaAnchorConstrained(HarmonicaAnchor):
     [[3.0, 3.0, 1.0]]
     """
 
+    _method = "constrained"
     _settings = (*HarmonicaAnchor._settings, "consistency")
 
     def __init__(
@@ -127,17 +123,12 @@ class HarmonicaAnchorConstrained(HarmonicaAnchor):
         self.consistency = consistency
         super().__init__(model, masker, link, **settings)
 
-    def _method(self) -> fitting.Method:
-        return fitting.AnchorConstrained(
-            **self._common(), anchors=self.anchors, consistency=self.consistency
-        )
-
 
 class LowDegree(HarmonicaExplainer):
     """Coefficients as plain sample means; the baseline that Harmonica improves on.
 
-    Parameters as in `HarmonicaExplainer`, without ``alpha``, ``terms`` and ``solver``:
-    giving them is refused.
+    Parameters as in `HarmonicaExplainer`, without ``alpha`` and ``terms``: giving them
+    is refused.
 
     Examples
     --------
@@ -148,5 +139,4 @@ class LowDegree(HarmonicaExplainer):
     [[3.0, 3.0, 1.0]]
     """
 
-    def _method(self) -> fitting.Method:
-        return fitting.LowDegree(**self._common())
+    _method = "low_degree"

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import shap
 
-from harmonica_core.whatif import WhatIfPage
 from shap_harmonica.groups import feature_of_columns, patches
 
 
@@ -18,7 +17,7 @@ def what_if(
     row: int = 0,
     path: str | os.PathLike[str] | None = None,
     **options: Any,
-) -> WhatIfPage:
+) -> Any:
     """Build the what-if page of one explained row.
 
     Rows of a table show their names and values, texts their tokens in the sentence,
@@ -39,6 +38,7 @@ def what_if(
     Returns
     -------
     WhatIfPage
+        With ``html``; shown by Jupyter.
 
     Examples
     --------

@@ -26,6 +26,7 @@ from harmonica_core.family import (
     low_degree,
 )
 from harmonica_core.fit import Calls, fit_surrogate, fit_surrogates, fit_with
+from harmonica_core.parallel import iterate_parallel
 from harmonica_core.resilience import BatchSize
 from harmonica_core.result import indices
 from harmonica_core.result.additive import from_attributions
@@ -60,6 +61,7 @@ __all__ = [
     "harmonica_local",
     "indices",
     "input_key",
+    "iterate_parallel",
     "learn_prior",
     "lift",
     "low_degree",

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from harmonica_core._types import Floats, Masks, Values
 from shap_harmonica import inputs as kinds
+from shap_harmonica._types import Floats, Masks, Values
 from shap_harmonica.background import Background
-from shap_harmonica.calls import new_call_size
 from shap_harmonica.groups import feature_of_columns
 from shap_harmonica.inputs import Inputs
 from shap_harmonica.links import Link, apply_link
-from shap_harmonica.models import Model, as_rows, call_strictly
-
-Advance = Callable[[int], None]
+from shap_harmonica.model_function import (
+    Model,
+    as_rows,
+    call_strictly,
+    new_call_size,
+)
+from shap_harmonica.surrogates import Advance, Rows, Task
 
 # Bytes of masked rows in one "auto" call of the model, and its smallest and largest.
 _CALL_BYTES = 1 << 23
@@ -115,6 +117,24 @@ class Table:
         out = np.zeros((self.n_features, len(differs)), dtype=bool)
         np.logical_or.at(out, self.feature_of, differs.T)
         return out.T
+
+    def as_functions(self, rows: Any, task: Task, batch_size: int | str) -> Rows:
+        """Return the rows as functions of masks of the features that vary.
+
+        With listed terms all features count as varying.
+        """
+        n_outputs = np.size(self.expected_value(rows, batch_size))
+        bound = self.inputs(rows)
+        differs = self.varying(bound) | (task.settings.terms is not None)
+        features = [np.flatnonzero(row) for row in differs]
+        size = call_rows(self, batch_size)
+
+        def evaluate(numbers: Any, masks: Masks, advance: Advance) -> list[Values]:
+            varying = np.stack([features[i] for i in numbers])
+            found = self.values(bound, numbers, varying, masks, size, advance)
+            return [found[:, k] for k in range(len(numbers))]
+
+        return Rows(evaluate, features, [self.n_features] * len(differs), n_outputs)
 
     def values(
         self,
