@@ -53,7 +53,7 @@ def test_shapes_of_one_row():
     assert explainer.max_evals == 100
     assert explainer.shap_values(X[0]).shape == (4,)
     assert explainer.shap_values(X[:1]).shape == (1, 4)
-    assert explainer.explain(X[:1]).shape == (4,)
+    assert explainer(X[0]).shape == (4,)
     assert explainer.shap_interaction_values(X[0]).shape == (4, 4)
     assert explainer.shap_interaction_values(X).shape == (7, 4, 4)
 
@@ -204,7 +204,7 @@ def test_text_valued_tables():
     pipeline.fit(table, [0.0, 1.0, 2.0, 3.0])
     for data in (table, table.astype(object)):
         explainer = HarmonicaExplainer(pipeline.predict, data[:2])
-        values = explainer.explain(data[3].reshape(1, -1))
+        values = explainer.shap_values(data[3])
         np.testing.assert_allclose(values, [2.0, 0.5, 0.0], atol=1e-9)
 
 

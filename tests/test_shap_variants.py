@@ -59,7 +59,6 @@ def test_local_is_fitted_near_the_input():
 @pytest.mark.parametrize(
     ("variant", "wrong", "words"),
     [
-        (HarmonicaLocal, {"radius": None}, "radius=None"),
         (HarmonicaLocal, {"radius": "a"}, "radius='a'"),
         (HarmonicaLocal, {"radius": 0}, "radius=0"),
         (HarmonicaAnchor, {"anchors": 0}, "anchors=0"),
@@ -69,7 +68,7 @@ def test_local_is_fitted_near_the_input():
         (LowDegree, {"alpha": 0.1}, "alpha=0.1, .* takes neither"),
         (LowDegree, {"alpha": "foo"}, "alpha='foo'"),
         (LowDegree, {"terms": [(99,)]}, "takes neither"),
-        *((variant, {"solver": "lasso"}, "solver='lasso'") for variant in VARIANTS),
+        *((variant, {"engine": "ridge"}, "engine='ridge'") for variant in VARIANTS),
         *((variant, {"degree": 0}, "degree=0") for variant in VARIANTS),
     ],
 )
