@@ -101,7 +101,9 @@ def _fit_one_polynomial(
     if settings.solver == "bayes" and not whole:
         degree = None if settings.degree is None else min(settings.degree, n)
         fit = fit_bayes(masks, flat, degree, prior)
-        return posterior_surrogates(fit, masks, values, radius, settings.degree)
+        return posterior_surrogates(
+            fit, masks, values, radius, settings.degree, ends=settings.ends
+        )
     grows = settings.solver == "bayes" and settings.degree is None
     readable = ReadableSet.of(
         settings.terms, n, n if grows else settings.published_degree

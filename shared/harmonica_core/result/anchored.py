@@ -194,7 +194,8 @@ class AnchoredSurrogate(Askable):
         They sum to ``own(all kept) - own(all removed)``; the second is not the whole
         g's ``base_value`` when "all removed" belongs to another anchor.
         """
-        return self.own.shapley_values(return_std)
+        own = self.own if self.own.error is not None else self._in_one(self.own)
+        return own.shapley_values(return_std)
 
     def interactions(self, order: int = 2, index: str = "SII") -> Interactions:
         """Interactions of the input's own polynomial: see `Surrogate.interactions`."""

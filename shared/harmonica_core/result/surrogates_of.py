@@ -14,7 +14,7 @@ from harmonica_core.engine.explicit import Fit, held_out_error
 from harmonica_core.evaluate import Evaluated
 from harmonica_core.result.ends import rows_of_ends, through_ends
 from harmonica_core.result.estimate import Estimate
-from harmonica_core.result.mean import Mean
+from harmonica_core.result.mean import Mean, sum_of_terms
 from harmonica_core.result.stated_error import stated_error
 from harmonica_core.result.surrogate import Surrogate
 from harmonica_core.scaling import unit_of
@@ -122,8 +122,14 @@ def posterior_surrogates(
     values: Values,
     radius: int | None,
     degree: int | None,
+    *,
+    ends: bool = False,
 ) -> list[Surrogate]:
-    """Return surrogates of a Bayesian fit to ``values (m, n_functions[, n_outputs])``."""
+    """Return surrogates of a Bayesian fit to ``values (m, n_functions[, n_outputs])``.
+
+    Without a degree they pass through the ends, as through every evaluated mask; with
+    one, ``ends`` adds what is missing there to the single features.
+    """
     one_output = values.ndim == 2
     columns = values.reshape(*values.shape[:2], -1)
     n_functions, n_outputs = columns.shape[1:]
@@ -146,11 +152,15 @@ def posterior_surrogates(
             own[active],
             np.ones(n_outputs),
         )
+        value = np.asarray(error.value)[block]
+        if ends and mean.posterior.regression.prior.degree is not None:
+            mean, added = _mean_through_ends(mean, masks, columns[:, k])
+            value = np.hypot(value, added)
         out.append(
             Surrogate(
                 n_features=masks.shape[1],
                 error=Estimate(
-                    np.asarray(error.value)[block][pick],
+                    value[pick],
                     np.asarray(error.standard_error)[block][pick],
                     len(masks),
                 ),
@@ -162,3 +172,15 @@ def posterior_surrogates(
             )
         )
     return out
+
+
+def _mean_through_ends(mean: Mean, masks: Masks, values: Floats) -> tuple[Mean, Floats]:
+    """Return the mean with a linear polynomial added, and the norm of that."""
+    rows = list(rows_of_ends(masks))
+    n = masks.shape[1]
+    full, empty = values[rows] - mean.predict_own(masks[rows])
+    single = basis.terms_up_to(n, 1)
+    _, added = through_ends(single, np.zeros((n + 1, values.shape[1])), n, full, empty)
+    table, coef = sum_of_terms(mean.table, mean.coef, single, added)
+    found = replace(mean, table=table, coef=coef)
+    return found, np.asarray(np.hypot.reduce(added, axis=0))
