@@ -28,10 +28,10 @@ def attributions(
     Arrays are ``(n_features,)`` or ``(n_features, n_outputs)``. Deviations are known of
     Shapley values ("SV") only, otherwise None.
     """
-    own = [own_polynomial(surrogate) for surrogate in surrogates]
     if index != "SV":
+        own = [own_polynomial(surrogate) for surrogate in surrogates]
         return [np.asarray(indices.feature_values(one, index)) for one in own], None
-    both = [one.shapley_values(return_std=True) for one in own]
+    both = [surrogate.shapley_values(return_std=True) for surrogate in surrogates]
     return [np.asarray(phi) for phi, _ in both], [np.asarray(std) for _, std in both]
 
 
