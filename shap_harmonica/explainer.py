@@ -23,13 +23,13 @@ from shap_harmonica.arguments import (
     warn_about_l1,
 )
 from shap_harmonica.background import Background
-from shap_harmonica.explanation import explain_like_masker, explain_like_table
+from shap_harmonica.explanation import Layout, explanations
 from shap_harmonica.kernel_calls import KernelCalls
 from shap_harmonica.links import check_link
 from shap_harmonica.masker_values import MaskedRow, check_masker, masked_functions
 from shap_harmonica.model_function import as_function, class_names
 from shap_harmonica.priors import Priors
-from shap_harmonica.surrogates import Task, explain_rows, learn_from_rows
+from shap_harmonica.surrogates import Rows, Task, explain_rows, learn_from_rows
 from shap_harmonica.table_values import Table
 from shap_harmonica.whatif import named
 
@@ -97,20 +97,9 @@ class HarmonicaExplainer(KernelCalls, shap.Explainer):
 
     _method = "harmonica"
     _settings: tuple[str, ...] = (
-        "feature_names",
-        "output_names",
-        "degree",
-        "alpha",
-        "index",
-        "interaction_index",
-        "terms",
-        "engine",
-        "ends",
-        "seed",
-        "groups",
-        "n_jobs",
-        "max_evals",
-        "batch_size",
+        *("feature_names", "output_names", "degree", "alpha", "index", "engine"),
+        *("interaction_index", "terms", "ends", "seed", "groups", "n_jobs"),
+        *("max_evals", "batch_size"),
     )
 
     def __init__(
@@ -147,12 +136,10 @@ class HarmonicaExplainer(KernelCalls, shap.Explainer):
         if isinstance(masker, (list, tuple)):
             masker = shap.maskers.Composite(*masker)
         background = Background.of(masker)
-        given_data = background is not None and not isinstance(
-            masker, shap.maskers.Masker
-        )
+        given = background is not None and not isinstance(masker, shap.maskers.Masker)
         super().__init__(
             model,
-            background.as_masker() if background and given_data else masker,
+            background.as_masker() if background and given else masker,
             link=check_link(link),
             output_names=output_names,
             feature_names=feature_names,
@@ -164,10 +151,9 @@ class HarmonicaExplainer(KernelCalls, shap.Explainer):
         self.terms = list(terms) if isinstance(terms, Iterator) else terms
         self.seed, self.groups, self.n_jobs = seed, groups, n_jobs
         self.max_evals, self.batch_size = max_evals, batch_size
-        self.surrogates: list[Any] = []
         self.prior = Priors(prior)
-        self._background = background
-        self._given_data = given_data
+        self.surrogates: list[Any] = []
+        self._background, self._given_data = background, given
         self._cached_table: Table | None = None
 
     @property
@@ -178,7 +164,7 @@ class HarmonicaExplainer(KernelCalls, shap.Explainer):
                 f"a {type(self.masker).__name__} masker has no fixed expected value; "
                 "read base_values of the explanation"
             )
-        return self._table(self._background).expected_value()
+        return self._table().expected_value()
 
     def __call__(
         self,
@@ -197,7 +183,8 @@ class HarmonicaExplainer(KernelCalls, shap.Explainer):
         Parameters
         ----------
         *args : X, or one data set per argument of the model
-            A table (array, DataFrame, sparse), a list of texts, an array of images.
+            A table (array, DataFrame, sparse), one row of it, a list of texts, an
+            array of images.
         max_evals : int or "auto"
             Masks per row. Each costs one model row per background row. All masks are
             evaluated, and the values exact, where this covers them.
@@ -217,8 +204,9 @@ class HarmonicaExplainer(KernelCalls, shap.Explainer):
         Returns
         -------
         shap.Explanation
-            ``values (n_rows, n[, n_outputs])``, ``base_values (n_rows[, n_outputs])``.
-            A list of them when the model has several arguments.
+            ``values (n_rows, n[, n_outputs])``, ``base_values (n_rows[, n_outputs])``,
+            and ``error_std``: the standard deviation of each value. Of one row ``(n,)``
+            without the first axis. A list when the model has several arguments.
 
         Examples
         --------
@@ -231,16 +219,19 @@ class HarmonicaExplainer(KernelCalls, shap.Explainer):
         start = time.perf_counter()
         warn_about_l1(kwargs)
         refuse_unknown(kwargs)
-        task = self._task(max_evals, outputs, silent)
-        size = self._batch_size(batch_size)
         cube = self.interaction_index if check_interactions(interactions) else None
-        if self._background is not None and len(args) == 1:
-            explanation = self._explain_table(args[0], task, size, cube, main_effects)
-        else:
-            explanation = self._explain_masked(args, task, size, cube, main_effects)
-        for part in explanation if isinstance(explanation, list) else [explanation]:
+        task = self._task(max_evals, outputs, silent)
+        rows, layout = self._functions(args, task, batch_size)
+        found = explain_rows(rows, task, self.prior)
+        index = indices.check_index(self.index)
+        names = task.output_names
+        parts = explanations(found, layout, names, index, cube, main_effects)
+        for part in parts:
             part.compute_time = time.perf_counter() - start
-        return explanation
+        self.surrogates = named([row.surrogate for row in found], parts)
+        if self._background is not None and len(args) == 1 and is_one_row(args[0]):
+            return parts[0][0]
+        return parts[0] if len(parts) == 1 else parts
 
     def learn(
         self,
@@ -263,39 +254,15 @@ class HarmonicaExplainer(KernelCalls, shap.Explainer):
         >>> bool((explainer(X, max_evals=80).values == one_by_one).all())
         True
         """
-        task, size = self._task(max_evals, None, True), self._batch_size(batch_size)
-        if self._background is not None:
-            rows, _ = check_rows(X, self._background)
-            table = self._table(self._background)
-            functions = table.as_functions(rows, task, size)
-        else:
-            functions = masked_functions(self._masked_rows((X,)), task, size)
-        learn_from_rows(functions, task, self.prior)
+        task = self._task(max_evals, None, True)
+        rows, _ = self._functions((X,), task, batch_size)
+        learn_from_rows(rows, task, self.prior)
         return self
-
-    def surrogate(self, row: int = 0) -> Any:
-        """Return the surrogate of one row of the latest call.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> f = lambda x: x[:, 0] * x[:, 1]
-        >>> explainer = HarmonicaExplainer(f, np.zeros((1, 2)), feature_names=list("ab"))
-        >>> explanation = explainer(np.array([[2.0, 3.0]]))
-        >>> explainer.surrogate(0).without("b")
-        0.0
-        """
-        if not -len(self.surrogates) <= row < len(self.surrogates):
-            raise IndexError(
-                f"row {row} of {len(self.surrogates)} rows that were explained last; "
-                "call the explainer first, and count its rows from 0"
-            )
-        return self.surrogates[row]
 
     def save(
         self, out_file: Any, model_saver: Any = ".save", masker_saver: Any = ".save"
     ) -> None:
-        """Write model, masker, link and all settings to a file stream.
+        """Write model, masker, link, settings and prior to a file stream.
 
         Examples
         --------
@@ -338,99 +305,54 @@ class HarmonicaExplainer(KernelCalls, shap.Explainer):
             kwargs["masker"] = background
         return {**kwargs, "model": _Saved(kwargs["model"], settings)}
 
-    def _core_settings(self) -> Settings:
-        names = set(Settings.__dataclass_fields__) & set(self._settings)
-        return Settings(self._method, **{name: getattr(self, name) for name in names})
-
     def _task(self, max_evals: Any, outputs: Any, silent: bool) -> Task:
         """Return what a call asks for; wrong settings are refused here."""
-        task = Task(
-            settings=self._core_settings(),
+        own = set(Settings.__dataclass_fields__) & set(self._settings)
+        indices.check_index(self.index)
+        check_pair_index(self.interaction_index)
+        names = self.output_names or getattr(self.model, "output_names", None)
+        return Task(
+            settings=Settings(self._method, **{k: getattr(self, k) for k in own}),
             seed=self.seed,
             max_evals=self.max_evals if max_evals is None else max_evals,
             outputs=outputs,
-            output_names=self._output_names(),
+            output_names=names or class_names(self.model),
             n_jobs=self.n_jobs,
             silent=silent,
             title=type(self).__name__,
         )
-        indices.check_index(self.index)
-        check_pair_index(self.interaction_index)
-        task.check()
-        return task
 
-    def _batch_size(self, given: Any) -> Any:
-        return check_batch_size(self.batch_size if given is None else given)
+    def _functions(
+        self, args: tuple[Any, ...], task: Task, batch_size: Any
+    ) -> tuple[Rows, Layout]:
+        """Return the rows as functions of masks, and how their features lie."""
+        size = check_batch_size(self.batch_size if batch_size is None else batch_size)
+        everything = task.settings.terms is not None
+        background = self._background
+        if background is None or len(args) > 1:
+            model = as_function(self.model)
+            inputs = [
+                MaskedRow(model, self.masker, self.link, one, self.groups)
+                for one in masked_arguments(args)
+            ]
+            layout = Layout.of_masker(self.masker, inputs, self.feature_names)
+            return masked_functions(inputs, size, everything), layout
+        rows, shown = check_rows(args[0], background)
+        table = self._table()
+        task.settings.check_features(table.n_features)
+        functions = table.as_functions(rows, size, everything)
+        names = table_names(self.feature_names, rows, background, table.n_features)
+        groups = None if self.groups is None else table.feature_of
+        base = table.expected_value()
+        return functions, Layout.of_table(shown, names, groups, base)
 
-    def _table(self, background: Background) -> Table:
+    def _table(self) -> Table:
         """Return the model on its background, made once: it remembers the form."""
         if self._cached_table is None:
-            self._cached_table = Table(
-                as_function(self.model), background, self.link, self.groups
-            )
+            background: Any = self._background
+            model = as_function(self.model)
+            self._cached_table = Table(model, background, self.link, self.groups)
         return self._cached_table
-
-    def _output_names(self) -> Any:
-        """Those given, or the model's own."""
-        if self.output_names is not None:
-            return self.output_names
-        return getattr(self.model, "output_names", None) or class_names(self.model)
-
-    def _explain_table(
-        self, X: Any, task: Task, batch_size: Any, cube: str | None, effects: bool
-    ) -> Any:
-        background: Any = self._background
-        table = self._table(background)
-        rows, shown = check_rows(X, background)
-        task.settings.check_features(table.n_features)
-        names = table_names(self.feature_names, rows, background, table.n_features)
-        found = explain_rows(
-            table.as_functions(rows, task, batch_size), task, self.prior
-        )
-        explanation = explain_like_table(
-            found,
-            shown,
-            table.expected_value(),
-            names,
-            task.output_names,
-            index=indices.check_index(self.index),
-            interaction_index=cube,
-            feature_of=None if self.groups is None else table.feature_of,
-            with_main_effects=effects,
-        )
-        self.surrogates = named([row.surrogate for row in found], explanation)
-        return explanation[0] if is_one_row(X) else explanation
-
-    def _masked_rows(self, args: tuple[Any, ...]) -> list[MaskedRow]:
-        model = as_function(self.model)
-        return [
-            MaskedRow(model, self.masker, self.link, row, self.groups)
-            for row in masked_arguments(args)
-        ]
-
-    def _explain_masked(
-        self,
-        args: tuple[Any, ...],
-        task: Task,
-        batch_size: Any,
-        cube: str | None,
-        effects: bool,
-    ) -> Any:
-        rows = self._masked_rows(args)
-        found = explain_rows(masked_functions(rows, task, batch_size), task, self.prior)
-        parts = explain_like_masker(
-            found,
-            rows,
-            self.masker,
-            self.feature_names,
-            task.output_names,
-            index=indices.check_index(self.index),
-            interaction_index=cube,
-            with_main_effects=effects,
-        )
-        explanation = parts[0] if len(parts) == 1 else parts
-        self.surrogates = named([row.surrogate for row in found], explanation)
-        return explanation
 
 
 @dataclass(frozen=True)

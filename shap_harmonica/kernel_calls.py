@@ -100,6 +100,26 @@ class KernelCalls:
         self(*args, **{"silent": True, **options})
         return self.surrogates
 
+    def surrogate(self, row: int = 0) -> Any:
+        """Return the surrogate of one row of the latest call.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from shap_harmonica import HarmonicaExplainer
+        >>> f, names = lambda x: x[:, 0] * x[:, 1], ["age", "home"]
+        >>> explainer = HarmonicaExplainer(f, np.zeros((1, 2)), feature_names=names)
+        >>> explanation = explainer(np.array([[2.0, 3.0]]))
+        >>> explainer.surrogate(0).without("home")
+        0.0
+        """
+        if not -len(self.surrogates) <= row < len(self.surrogates):
+            raise IndexError(
+                f"row {row} of {len(self.surrogates)} rows that were explained last; "
+                "call the explainer first, and count its rows from 0"
+            )
+        return self.surrogates[row]
+
     def explain_row(self, *row_args: Any, **kwargs: Any) -> dict[str, Any]:
         """SHAP's protocol for one row, flattened over the mask's shape."""
         known = {"max_evals", "batch_size", "outputs", "interactions"}

@@ -15,7 +15,7 @@ from shap_harmonica._types import Floats, Masks, Values
 from shap_harmonica.groups import feature_of_columns, patches
 from shap_harmonica.links import Link, apply_link
 from shap_harmonica.model_function import Model, as_rows, call_size_of
-from shap_harmonica.surrogates import Advance, Rows, Task
+from shap_harmonica.surrogates import Advance, Rows
 
 # Bytes of masked inputs in one "auto" call, and the most inputs in it.
 _CALL_BYTES = 1 << 25
@@ -145,13 +145,14 @@ class MaskedRow:
         return np.concatenate(outputs)
 
 
-def masked_functions(inputs: list[MaskedRow], task: Task, batch_size: Any) -> Rows:
-    """Return inputs behind a masker as functions of masks of what varies.
+def masked_functions(
+    inputs: list[MaskedRow], batch_size: Any, everything: bool
+) -> Rows:
+    """Return inputs as functions of masks of the features that vary, or of all.
 
     Words of texts and segments found for each image mean something else in every
     input, so those share no prior.
     """
-    everything = task.settings.terms is not None
     features = [np.arange(x.n_features) if everything else x.varying() for x in inputs]
 
     def evaluate(numbers: Any, masks: Masks, advance: Advance) -> list[Values]:

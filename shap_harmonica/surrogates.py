@@ -62,9 +62,8 @@ class Task:
     silent: bool = True
     title: str = "Harmonica"
 
-    def check(self) -> None:
-        """Refuse a wrong budget or seed before any model call."""
-        self._draw(Settings(), 1)
+    def __post_init__(self) -> None:
+        self._draw(Settings(), 1)  # refuses a wrong budget or seed
 
     def design(self, n_varying: int) -> Design:
         """Return the masks of rows with so many varying features."""

@@ -20,7 +20,7 @@ from shap_harmonica.model_function import (
     call_strictly,
     new_call_size,
 )
-from shap_harmonica.surrogates import Advance, Rows, Task
+from shap_harmonica.surrogates import Advance, Rows
 
 # Bytes of masked rows in one "auto" call of the model, and its smallest and largest.
 _CALL_BYTES = 1 << 23
@@ -118,14 +118,11 @@ class Table:
         np.logical_or.at(out, self.feature_of, differs.T)
         return out.T
 
-    def as_functions(self, rows: Any, task: Task, batch_size: int | str) -> Rows:
-        """Return the rows as functions of masks of the features that vary.
-
-        With listed terms all features count as varying.
-        """
+    def as_functions(self, rows: Any, batch_size: Any, everything: bool) -> Rows:
+        """Return rows as functions of masks of the features that vary, or of all."""
         n_outputs = np.size(self.expected_value(rows, batch_size))
         bound = self.inputs(rows)
-        differs = self.varying(bound) | (task.settings.terms is not None)
+        differs = self.varying(bound) | everything
         features = [np.flatnonzero(row) for row in differs]
         size = call_rows(self, batch_size)
 

@@ -66,10 +66,11 @@ def what_if(
     return surrogate.what_if(path, **{**shown, **options})
 
 
-def named(surrogates: list[Any], explanation: Any) -> list[Any]:
+def named(surrogates: list[Any], parts: list[shap.Explanation]) -> list[Any]:
     """Return the surrogates with the explanation's names, where those fit."""
-    if isinstance(explanation, list):  # several arguments: names of none are for all
+    if len(parts) != 1:  # several arguments: names of none are for all
         return surrogates
+    (explanation,) = parts
     return [
         one.with_names(
             _fitting(explanation.feature_names, row, one.n_features),
