@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import shap
 from shap._serializable import Deserializer, Serializer
@@ -49,8 +49,8 @@ class HarmonicaExplainer(KernelCalls, shap.Explainer):
         Rows in, ``(n_rows,)`` or ``(n_rows, n_outputs)`` out.
     masker : background or masker
         An array, DataFrame, Series, sparse matrix, ``shap.kmeans`` summary or
-        `shap.maskers` object; or a function ``masker(mask, x)``. A plain background
-        is used whole (SHAP's maskers keep 100 rows of it).
+        `shap.maskers` object; or a function ``masker(mask, x)``. A background is used
+        whole (SHAP's maskers keep 100 rows of it).
     link : callable, "identity" or "logit"
         ``link(E model)`` is explained; probabilities are clipped before the logit.
     feature_names, output_names : list of str, optional
@@ -101,6 +101,8 @@ class HarmonicaExplainer(KernelCalls, shap.Explainer):
         *("interaction_index", "terms", "ends", "seed", "groups", "n_jobs"),
         *("max_evals", "batch_size"),
     )
+    # What a variant takes beside these, with its default.
+    _own: ClassVar[dict[str, Any]] = {}
 
     def __init__(
         self,
@@ -131,6 +133,8 @@ class HarmonicaExplainer(KernelCalls, shap.Explainer):
         masker = kwargs.pop("data", masker)
         max_evals = kwargs.pop("nsamples", max_evals)
         seed = kwargs.pop("random_state", seed)
+        for name, default in self._own.items():
+            setattr(self, name, kwargs.pop(name, default))
         warn_about_l1(kwargs)
         refuse_unknown(kwargs)
         if isinstance(masker, (list, tuple)):
@@ -280,7 +284,8 @@ class HarmonicaExplainer(KernelCalls, shap.Explainer):
         super().save(out_file, model_saver, masker_saver)
         with Serializer(out_file, _BLOCK, version=1) as block:
             block.save("background", self._background if self._given_data else None)
-            block.save("settings", {k: getattr(self, k) for k in self._settings})
+            names = (*self._settings, *self._own)
+            block.save("settings", {name: getattr(self, name) for name in names})
             block.save("prior", self.prior, encoder=Priors.write)
 
     @classmethod
@@ -307,7 +312,7 @@ class HarmonicaExplainer(KernelCalls, shap.Explainer):
 
     def _task(self, max_evals: Any, outputs: Any, silent: bool) -> Task:
         """Return what a call asks for; wrong settings are refused here."""
-        own = set(Settings.__dataclass_fields__) & set(self._settings)
+        own = {*self._settings, *self._own} & set(Settings.__dataclass_fields__)
         indices.check_index(self.index)
         check_pair_index(self.interaction_index)
         names = self.output_names or getattr(self.model, "output_names", None)

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
-
-import shap
-
 from shap_harmonica.explainer import HarmonicaExplainer
-
-_IDENTITY = shap.links.identity
 
 
 class HarmonicaLocal(HarmonicaExplainer):
@@ -18,7 +12,7 @@ class HarmonicaLocal(HarmonicaExplainer):
     ----------
     model, masker, link, settings
         As in `HarmonicaExplainer`.
-    radius : int
+    radius : int, default 4
         Most features removed in the masks that are fitted.
 
     Examples
@@ -33,19 +27,7 @@ class HarmonicaLocal(HarmonicaExplainer):
     """
 
     _method = "local"
-    _settings = (*HarmonicaExplainer._settings, "radius")
-
-    def __init__(
-        self,
-        model: Any,
-        masker: Any = None,
-        link: Any = _IDENTITY,
-        *,
-        radius: int = 4,
-        **settings: Any,
-    ) -> None:
-        self.radius = radius
-        super().__init__(model, masker, link, **settings)
+    _own = {"radius": 4}
 
 
 class HarmonicaAnchor(HarmonicaExplainer):
@@ -58,7 +40,7 @@ class HarmonicaAnchor(HarmonicaExplainer):
     ----------
     model, masker, link, settings
         As in `HarmonicaExplainer`.
-    anchors : int
+    anchors : int, default 3
         k: the input itself and k - 1 masks drawn at random.
 
     Examples
@@ -73,19 +55,7 @@ class HarmonicaAnchor(HarmonicaExplainer):
     """
 
     _method = "anchor"
-    _settings = (*HarmonicaExplainer._settings, "anchors")
-
-    def __init__(
-        self,
-        model: Any,
-        masker: Any = None,
-        link: Any = _IDENTITY,
-        *,
-        anchors: int = 3,
-        **settings: Any,
-    ) -> None:
-        self.anchors = anchors
-        super().__init__(model, masker, link, **settings)
+    _own = {"anchors": 3}
 
 
 class HarmonicaAnchorConstrained(HarmonicaAnchor):
@@ -95,7 +65,7 @@ class HarmonicaAnchorConstrained(HarmonicaAnchor):
     ----------
     model, masker, link, anchors, settings
         As in `HarmonicaAnchor`.
-    consistency : float or "auto"
+    consistency : float or "auto", default "auto"
         Strength of the pull, in the units of the output.
 
     Examples
@@ -109,19 +79,7 @@ class HarmonicaAnchorConstrained(HarmonicaAnchor):
     """
 
     _method = "constrained"
-    _settings = (*HarmonicaAnchor._settings, "consistency")
-
-    def __init__(
-        self,
-        model: Any,
-        masker: Any = None,
-        link: Any = _IDENTITY,
-        *,
-        consistency: float | Literal["auto"] = "auto",
-        **settings: Any,
-    ) -> None:
-        self.consistency = consistency
-        super().__init__(model, masker, link, **settings)
+    _own = {"anchors": 3, "consistency": "auto"}
 
 
 class LowDegree(HarmonicaExplainer):
