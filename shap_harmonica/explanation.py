@@ -43,7 +43,7 @@ class Layout:
     ) -> Layout:
         """Return that of rows with the same columns (or groups from the background)."""
         n = len(names) if feature_of is None else len(feature_of)
-        shapes = [[(n,)]] * len(data)
+        shapes: list[list[tuple[int, ...]]] = [[(n,)]] * len(data)
         return cls(shapes, [feature_of] * len(data), [data], [names], base)
 
     @classmethod

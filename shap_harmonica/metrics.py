@@ -15,11 +15,9 @@ import shap
 
 from harmonica_core import Estimate, Surrogate, from_attributions
 from harmonica_core import metrics as core
-from shap_harmonica.metric_cases import Game, How, explained, games
+from shap_harmonica.metric_cases import How, explained, games
 
 __all__ = [
-    "Game",
-    "How",
     "additive_surrogates",
     "efficiency_gap",
     "games",
@@ -44,7 +42,7 @@ def _per_row(
         X = getattr(explanation, "data", None)
     if X is None:
         raise ValueError("the explanation holds no data; pass the explained rows as X=")
-    rows = games(model, masker, X, **own)  # type: ignore[arg-type]
+    rows = games(model, masker, X, **own)
     found = [
         metric(row.function, g, row.n_features, **options)
         for row, g in zip(rows, explained(explanation, rows), strict=True)

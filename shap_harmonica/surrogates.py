@@ -254,7 +254,8 @@ class _Work:
         numbers = np.concatenate([part.rows for part in job])
         found = self.rows.evaluate(numbers, masks, advance)
         values = dict(zip(numbers.tolist(), found, strict=True))
-        explained, learnt = {}, {}
+        explained: dict[int, Explained] = {}
+        learnt: dict[Key, tuple[Prior, int]] = {}
         for part in job:
             own = part.rows.tolist()
             # Texts may differ in their number of outputs.

@@ -215,3 +215,21 @@ def test_modules_are_small_and_say_what_they_return():
     assert max(sizes.values()) <= 350, sizes
     vague = {"reading", "calls", "rows", "fitting", "models", "masked"}
     assert not vague & sizes.keys()
+
+
+def test_dask_workers_find_the_same_bits(learnt):
+    distributed = pytest.importorskip("distributed", reason="needs dask.distributed")
+    explainer, explanation = learnt
+    with (
+        distributed.LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            dashboard_address=":0",
+            silence_logs=50,
+        ) as cluster,
+        distributed.Client(cluster),
+        joblib.parallel_config(backend="dask"),
+    ):
+        same(fresh(explainer, n_jobs=-1)(X, silent=True), explanation)
+        unlearnt = HarmonicaExplainer(model, BACKGROUND, max_evals=120, n_jobs=-1)
+        same(unlearnt(X, silent=True), explanation)
