@@ -39,9 +39,8 @@ _BLOCK = "shap_harmonica.HarmonicaExplainer"
 class HarmonicaExplainer(KernelCalls, shap.Explainer):
     """Explain any model by polynomials of "which features are kept".
 
-    A swap-in for `shap.KernelExplainer` and `shap.PermutationExplainer` that also has
-    interactions, a surrogate per row that answers what-if questions, and a standard
-    deviation of every value.
+    A swap-in for `shap.KernelExplainer` that also has interactions, a surrogate per row
+    that answers what-if questions, and a standard deviation of every value.
 
     Parameters
     ----------
@@ -190,12 +189,10 @@ class HarmonicaExplainer(KernelCalls, shap.Explainer):
             A table (array, DataFrame, sparse), one row of it, a list of texts, an
             array of images.
         max_evals : int or "auto"
-            Masks per row. Each costs one model row per background row. All masks are
-            evaluated, and the values exact, where this covers them.
+            Masks per row; each costs one model row per background row. Values are exact
+            where this covers all masks.
         main_effects : bool
             Also return ``g(only i kept) - base`` as ``main_effects``.
-        error_bounds : bool
-            Accepted for SHAP's sake; ``error_std`` is always there.
         batch_size : int or "auto"
             Model rows per call; "auto" bounds the memory. Changes nothing else.
         outputs : int, str, list or op chain, optional
@@ -227,8 +224,7 @@ class HarmonicaExplainer(KernelCalls, shap.Explainer):
         task = self._task(max_evals, outputs, silent)
         rows, layout = self._functions(args, task, batch_size)
         found = explain_rows(rows, task, self.prior)
-        index = indices.check_index(self.index)
-        names = task.output_names
+        index, names = indices.check_index(self.index), task.output_names
         parts = explanations(found, layout, names, index, cube, main_effects)
         for part in parts:
             part.compute_time = time.perf_counter() - start
@@ -266,21 +262,7 @@ class HarmonicaExplainer(KernelCalls, shap.Explainer):
     def save(
         self, out_file: Any, model_saver: Any = ".save", masker_saver: Any = ".save"
     ) -> None:
-        """Write model, masker, link, settings and prior to a file stream.
-
-        Examples
-        --------
-        >>> import contextlib, io
-        >>> import numpy as np
-        >>> f = lambda X: X[:, 0] * X[:, 1]
-        >>> explainer = HarmonicaExplainer(f, np.zeros((1, 2)), degree=2)
-        >>> explainer.save(stream := io.BytesIO())
-        >>> _ = stream.seek(0)
-        >>> with contextlib.redirect_stdout(None):  # SHAP prints what it loads
-        ...     again = HarmonicaExplainer.load(stream)
-        >>> again.degree
-        2
-        """
+        """Write model, masker, link, settings and prior to a file stream."""
         super().save(out_file, model_saver, masker_saver)
         with Serializer(out_file, _BLOCK, version=1) as block:
             block.save("background", self._background if self._given_data else None)

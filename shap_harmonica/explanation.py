@@ -19,16 +19,9 @@ from shap_harmonica.surrogates import Explained
 class Layout:
     """How the features of each row lie in the model's arguments.
 
-    Attributes
-    ----------
-    shapes : list of lists of tuples
-        Of each row: the shape of the mask of each model argument.
-    feature_of : list of int (n_columns,) or None
-        Of each row: feature of each mask column, where columns are grouped.
-    data, names : list
-        Of each argument: what plots show, and names of features.
-    base : float or (n_outputs,), optional
-        Base value of all outputs; None: as the surrogates have it.
+    Of each row: ``shapes`` of the masks of the model's arguments, and ``feature_of``
+    each mask column where columns are grouped. Of each argument: ``data`` that plots
+    show, and ``names`` of features. ``base``: the base value, if not the surrogates'.
     """
 
     shapes: list[list[tuple[int, ...]]]
@@ -96,17 +89,8 @@ def explanations(
 ) -> list[shap.Explanation]:
     """Return one explanation per model argument that has features.
 
-    Parameters
-    ----------
-    found : list of Explained, one per row
-    layout : Layout
-    output_names : sequence of str, optional
-        Of all outputs of the model.
-    index : str
-        "SV" or "BV".
-    cube : str, optional
-        Index of pairs: values are ``(n_rows, n, n[, n_outputs])`` then.
-    with_main_effects : bool
+    ``output_names`` are those of all outputs. ``index`` is "SV" or "BV"; with an index
+    of pairs as ``cube``, values are ``(n_rows, n, n[, n_outputs])``.
     """
     surrogates = [row.surrogate for row in found]
     std = effects = None

@@ -29,17 +29,10 @@ class KernelCalls:
         gc_collect: bool = False,
         **kwargs: Any,
     ) -> np.ndarray:
-        """KernelExplainer's call: ``(n_rows, n[, n_outputs])``; one row for a 1-D X.
+        """Return ``(n_rows, n[, n_outputs])``, as KernelExplainer; of one row ``(n,)``.
 
-        Parameters
-        ----------
-        X : array, DataFrame, Series or sparse matrix
-        nsamples : int or "auto"
-            Masks per row, the call's ``max_evals``.
-        l1_reg : ignored with a warning
-            The default fit has no L1 penalty; ``alpha`` of the explainer sets one.
-        silent, gc_collect : bool
-            ``gc_collect`` is not needed and ignored.
+        ``nsamples`` is the call's ``max_evals``. ``l1_reg`` (with a warning) and
+        ``gc_collect`` are not needed and ignored.
 
         Examples
         --------
@@ -60,7 +53,7 @@ class KernelCalls:
         silent: bool = False,
         **kwargs: Any,
     ) -> np.ndarray:
-        """Interaction cube ``(n_rows, n, n[, n_outputs])`` in SHAP's half-split.
+        """Return the cube ``(n_rows, n, n[, n_outputs])`` in SHAP's half-split.
 
         Entry (i, j) and entry (j, i) hold half of the pair's Shapley interaction index
         each (TreeExplainer's convention; see ``interaction_index``), the diagonal what

@@ -25,15 +25,9 @@ _CALL_INPUTS = 256
 class MaskedRow:
     """One input behind a masker: a function of masks of its features.
 
-    Parameters
-    ----------
-    model : callable
-    masker : callable ``masker(mask, *args)``, SHAP's protocol
-    link : callable
-    args : tuple
-        The model's arguments for this input.
-    groups : labels or callable, optional
-        Mask columns to remove together, see `groups.feature_of_columns`.
+    The masker is called as ``masker(mask, *args)`` (SHAP's protocol) with the model's
+    arguments for this input. ``groups`` are mask columns to remove together, see
+    `groups.feature_of_columns`.
     """
 
     def __init__(

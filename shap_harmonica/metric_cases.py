@@ -47,15 +47,7 @@ class How(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Game:
-    """One row as a function of masks.
-
-    Attributes
-    ----------
-    function : callable, bool (m, n_features) -> (m,) or (m, n_outputs)
-    n_features : int
-    feature_of : int (n_columns,) or None
-        Feature of each column of the explanation, when columns are grouped.
-    """
+    """One row as a function of masks; ``feature_of`` columns that are grouped."""
 
     function: Callable[[Masks], Values]
     n_features: int

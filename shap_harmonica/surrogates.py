@@ -39,18 +39,8 @@ Advance = Callable[[int], None]
 class Task:
     """What one call of an explainer asks for.
 
-    Attributes
-    ----------
-    settings : Settings
-    seed : int, Generator or None
-    max_evals : int or "auto"
-        Masks per row.
-    outputs, output_names
-        See `outputs.select`.
-    n_jobs : int
-    silent : bool
-    title : str
-        Of the progress bar.
+    ``max_evals`` are masks per row; for ``outputs`` see `outputs.select`; ``title`` is
+    that of the progress bar.
     """
 
     settings: Settings
@@ -84,16 +74,10 @@ class Task:
 class Rows:
     """Inputs as functions of masks.
 
-    Attributes
-    ----------
-    evaluate : callable (rows, masks, advance) -> list of (m,) or (m, n_outputs)
-        Values of each of the numbered rows; ``masks (m, v)`` are of its own features.
-    features : list of int (v,)
-        Features of each row that change it, ascending.
-    n_features : list of int
-    n_outputs : int
-    alike : bool
-        Whether a feature means the same in every row, so that rows share a prior.
+    ``evaluate(rows, masks, advance)`` returns values ``(m[, n_outputs])`` of each of
+    the numbered rows for masks ``(m, v)`` of its own ``features``: those that change
+    it, ascending. ``alike``: a feature means the same in every row, so that rows share
+    a prior.
     """
 
     evaluate: Callable[[Numbers, Masks, Advance], list[Values]]

@@ -38,14 +38,8 @@ class Table:
 
     ``value(mask) = link(sum_b w_b model(x where kept, background_b elsewhere))``.
 
-    Parameters
-    ----------
-    model : callable, rows -> (n_rows,) or (n_rows, n_outputs)
-    background : Background
-    link : callable
-    groups : labels, optional
-        Columns to remove together, see `groups.feature_of_columns`; a background may
-        bring its own. Each column is a feature by default.
+    A feature is a column, or a group of columns: of ``groups`` (see
+    `groups.feature_of_columns`) or the background's own.
     """
 
     def __init__(
@@ -142,19 +136,11 @@ class Table:
         batch_size: int,
         advance: Advance,
     ) -> Values:
-        """Values ``(m, R)`` or ``(m, R, n_outputs)`` of the same masks for R rows.
+        """Return values ``(m, R[, n_outputs])`` of the same masks for R rows.
 
-        Parameters
-        ----------
-        bound : Inputs
-        rows : int (R,)
-        varying : int (R, v)
-            Features that each column of ``masks`` stands for; all others are kept.
-        masks : bool (m, v)
-        batch_size : int
-            Model rows per call; fewer where that many do not fit into memory.
-        advance : callable
-            Told the number of finished (row, mask) pairs.
+        ``varying (R, v)`` are the features that the columns of ``masks (m, v)`` stand
+        for; all others are kept. A call has ``batch_size`` model rows, or fewer where
+        memory is short; ``advance`` is told the number of finished masks.
         """
         n_pairs, n_fill = len(rows) * len(masks), len(self.background.weights)
         averages: Any = None
