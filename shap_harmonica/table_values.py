@@ -114,18 +114,24 @@ class Table:
 
     def as_functions(self, rows: Any, batch_size: Any, everything: bool) -> Rows:
         """Return rows as functions of masks of the features that vary, or of all."""
-        n_outputs = np.size(self.expected_value(rows, batch_size))
+        base = np.asarray(self.expected_value(rows, batch_size))
         bound = self.inputs(rows)
         differs = self.varying(bound) | everything
         features = [np.flatnonzero(row) for row in differs]
         size = call_rows(self, batch_size)
 
         def evaluate(numbers: Any, masks: Masks, advance: Advance) -> list[Values]:
-            varying = np.stack([features[i] for i in numbers])
-            found = self.values(bound, numbers, varying, masks, size, advance)
-            return [found[:, k] for k in range(len(numbers))]
+            some = masks.any(axis=1)  # without any feature it is the background
+            out = np.empty((len(masks), len(numbers), *base.shape))
+            out[~some] = base
+            if some.any():
+                varying = np.stack([features[i] for i in numbers])
+                out[some] = self.values(
+                    bound, numbers, varying, masks[some], size, advance
+                )
+            return [out[:, k] for k in range(len(numbers))]
 
-        return Rows(evaluate, features, [self.n_features] * len(differs), n_outputs)
+        return Rows(evaluate, features, [self.n_features] * len(differs), base.size)
 
     def values(
         self,
