@@ -33,15 +33,6 @@ class KernelCalls:
 
         ``nsamples`` is the call's ``max_evals``. ``l1_reg`` (with a warning) and
         ``gc_collect`` are not needed and ignored.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from shap_harmonica import HarmonicaExplainer
-        >>> f = lambda X: X[:, 0] * X[:, 1] + X[:, 2]
-        >>> explainer = HarmonicaExplainer(f, np.zeros((1, 3)))
-        >>> explainer.shap_values(np.array([[2.0, 3.0, 1.0]]), nsamples=100)
-        array([[3., 3., 1.]])
         """
         warn_about_l1({"l1_reg": l1_reg})
         return np.asarray(self(X, max_evals=nsamples, silent=silent, **kwargs).values)

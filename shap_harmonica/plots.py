@@ -22,18 +22,8 @@ def waterfall(
 ) -> Any:
     """Draw how one row's values lead from the base value to the output.
 
-    Parameters
-    ----------
-    explanation : shap.Explanation
-        One row of one output: ``explanation[0]``, ``explanation[0, :, k]``.
-    max_display : int
-        Rows of the plot; the smallest values are summed up in the last one.
-    show : bool
-        Call ``plt.show()``.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
+    Takes one row of one output, ``explanation[0]`` or ``explanation[0, :, k]``; the
+    smallest of more than ``max_display`` values are summed up. Returns the axes.
     """
     values, std = _values(explanation)
     if values.ndim != 1:
@@ -65,17 +55,8 @@ def waterfall(
 def bar(explanation: Any, max_display: int = 10, show: bool = True) -> Any:
     """Draw the values of one row, or the mean size of each feature's values.
 
-    Parameters
-    ----------
-    explanation : shap.Explanation
-        Values ``(n,)`` of one row or ``(n_rows, n)``, of one output.
-    max_display : int
-    show : bool
-        Call ``plt.show()``.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
+    Takes values ``(n,)`` of one row or ``(n_rows, n)``, of one output; other arguments
+    as in `waterfall`.
     """
     values, std = _values(explanation)
     if values.ndim not in (1, 2):

@@ -145,10 +145,15 @@ def explain_rows(rows: Rows, task: Task, priors: Priors) -> list[Explained]:
 
 
 def learn_from_rows(rows: Rows, task: Task, priors: Priors) -> None:
-    """Learn the priors of all sets of varying features, and keep them for good."""
+    """Learn priors of the sets of varying features, and keep them for good."""
+    if not rows.alike:
+        raise ValueError(
+            "these inputs have features of their own (words, segments); needed rows of "
+            "a table, or images with the same groups, to learn what they share"
+        )
     work = _Work.of(rows, task)
-    groups = rows.groups().items()
-    work.run([_Part(key, _spread(own), teaches=True) for key, own in groups if key])
+    first, _ = work.plan(Priors())
+    work.run([replace(part, teaches=True) for part in first if part.key])
     for key, (prior, _) in work.learnt.items():
         priors.give(key, prior)
 

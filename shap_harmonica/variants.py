@@ -8,12 +8,8 @@ from shap_harmonica.explainer import HarmonicaExplainer
 class HarmonicaLocal(HarmonicaExplainer):
     """Surrogates for the neighbourhood: 1 to ``radius`` features removed.
 
-    Parameters
-    ----------
-    model, masker, link, settings
-        As in `HarmonicaExplainer`.
-    radius : int, default 4
-        Most features removed in the masks that are fitted.
+    ``radius`` (4): most features removed in the masks that are fitted. All other
+    parameters as in `HarmonicaExplainer`.
 
     Examples
     --------
@@ -36,12 +32,8 @@ class HarmonicaAnchor(HarmonicaExplainer):
     Values are those of the input's own polynomial; ``surrogates`` holds
     `harmonica_core.AnchoredSurrogate` objects, which answer for all masks.
 
-    Parameters
-    ----------
-    model, masker, link, settings
-        As in `HarmonicaExplainer`.
-    anchors : int, default 3
-        k: the input itself and k - 1 masks drawn at random.
+    ``anchors`` (3) is k: the input itself and k - 1 masks drawn at random. All other
+    parameters as in `HarmonicaExplainer`.
 
     Examples
     --------
@@ -61,12 +53,8 @@ class HarmonicaAnchor(HarmonicaExplainer):
 class HarmonicaAnchorConstrained(HarmonicaAnchor):
     """Anchored polynomials fitted together and pulled towards their mean.
 
-    Parameters
-    ----------
-    model, masker, link, anchors, settings
-        As in `HarmonicaAnchor`.
-    consistency : float or "auto", default "auto"
-        Strength of the pull, in the units of the output.
+    ``consistency`` ("auto"): strength of the pull, in the units of the output. All
+    other parameters as in `HarmonicaAnchor`.
 
     Examples
     --------

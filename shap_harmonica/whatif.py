@@ -25,10 +25,8 @@ def what_if(
 
     Parameters
     ----------
-    explainer : HarmonicaExplainer
-        After it was called: its ``surrogates`` are those of the explanation.
-    explanation : shap.Explanation
-        What the call returned.
+    explainer, explanation
+        The explanation that the explainer returned last.
     row : int
     path : path-like, optional
         Where to write the page.
@@ -38,7 +36,6 @@ def what_if(
     Returns
     -------
     WhatIfPage
-        With ``html``; shown by Jupyter.
 
     Examples
     --------

@@ -7,6 +7,7 @@ from pathlib import Path
 import joblib
 import numpy as np
 import pytest
+import shap
 
 import harmonica_core
 import shap_harmonica
@@ -178,6 +179,20 @@ def test_rows_that_equal_the_background_in_places_use_what_others_taught():
     np.testing.assert_allclose(total, model(rows), atol=1e-9)
     for row in (2, 41, 45):
         np.testing.assert_array_equal(explainer(rows[row]).values, together.values[row])
+
+
+def test_learning_from_rows_that_vary_in_other_features():
+    rows = X.copy()
+    rows[40:, 4] = 0.0
+    explainer = HarmonicaExplainer(model, np.zeros((1, N)), max_evals=120)
+    explainer.learn(rows)
+    assert [len(key) for key in explainer.prior] == [N]
+    words = HarmonicaExplainer(
+        lambda texts: np.array([float(len(t)) for t in texts]),
+        shap.maskers.Text(r"\W+"),
+    )
+    with pytest.raises(ValueError, match="features of their own"):
+        words.learn(["one two", "three four"])
 
 
 def test_no_model_row_is_asked_for_twice():
