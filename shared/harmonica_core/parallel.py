@@ -75,6 +75,11 @@ def iterate_parallel(
     """Like `run_parallel`, but lazy at both ends: for streams larger than memory.
 
     About two items per worker are in flight; results come in the order of the items.
+
+    Examples
+    --------
+    >>> list(iterate_parallel(len, ["ab", "c"]))
+    [2, 1]
     """
     n_jobs = check_n_jobs(n_jobs)
     n_workers = joblib.effective_n_jobs(n_jobs)
