@@ -9,6 +9,8 @@ Examples
 array([[3., 3.]])
 """
 
+import importlib
+
 try:
     import shap  # noqa: F401
 except ImportError as error:
@@ -35,5 +37,13 @@ __all__ = [
     "LowDegree",
     "metrics",
     "pairs",
+    "plots",
     "what_if",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Import ``plots`` when it is first asked for: matplotlib is optional."""
+    if name == "plots":
+        return importlib.import_module("shap_harmonica.plots")
+    raise AttributeError(f"module 'shap_harmonica' has no attribute {name!r}")

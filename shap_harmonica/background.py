@@ -12,25 +12,16 @@ import shap
 from shap.maskers._tabular import Tabular
 from shap.utils._legacy import DenseData, SparseData
 
-from harmonica_core._types import Floats
+from shap_harmonica._types import Floats
 
 
 @dataclass(frozen=True, eq=False)
 class Background:
     """Rows that replace removed features, with their weights.
 
-    Attributes
-    ----------
-    rows : ndarray (n_rows, n_columns) or DataFrame
-        A removed feature takes its value in each of these rows; outputs are averaged.
-    weights : float64 (n_rows,)
-        Sum to 1.
-    names : tuple, optional
-        Column names, when the background had any.
-    sparse : bool
-        Whether the model is given sparse matrices.
-    groups : tuple of int arrays, optional
-        Columns of each feature, when features are groups of columns (DenseData).
+    A removed feature takes its value in each of the ``rows`` (an array or a DataFrame);
+    outputs are averaged with the ``weights``, which sum to 1. ``sparse``: the model is
+    given sparse matrices. ``groups``: columns of each feature (DenseData).
     """
 
     rows: Any

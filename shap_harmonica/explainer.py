@@ -5,42 +5,42 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import shap
 from shap._serializable import Deserializer, Serializer
 
-from harmonica_core.result.indices import check_index
-from shap_harmonica.background import Background
-from shap_harmonica.explanation import explain_like_masker, explain_like_table
-from shap_harmonica.fitting import Harmonica, Method
-from shap_harmonica.kernel_calls import KernelCalls
-from shap_harmonica.links import check_link
-from shap_harmonica.masked import MaskedRow
-from shap_harmonica.models import as_function
-from shap_harmonica.reading import (
+from harmonica_core import Settings, indices
+from shap_harmonica.arguments import (
     check_batch_size,
     check_interactions,
     check_pair_index,
     check_rows,
+    is_one_row,
     masked_arguments,
     refuse_unknown,
     table_names,
     warn_about_l1,
 )
-from shap_harmonica.rows import Explained, Task, explain_masked, explain_table
-from shap_harmonica.value_function import Table
+from shap_harmonica.background import Background
+from shap_harmonica.explanation import Layout, explanations
+from shap_harmonica.kernel_calls import KernelCalls
+from shap_harmonica.links import check_link
+from shap_harmonica.masker_values import MaskedRow, check_masker, masked_functions
+from shap_harmonica.model_function import as_function, class_names
+from shap_harmonica.priors import Priors
+from shap_harmonica.surrogates import Rows, Task, explain_rows, learn_from_rows
+from shap_harmonica.table_values import Table
 from shap_harmonica.whatif import named
 
 _BLOCK = "shap_harmonica.HarmonicaExplainer"
 
 
 class HarmonicaExplainer(KernelCalls, shap.Explainer):
-    """Explain any model by sparse polynomials of "which features are kept".
+    """Explain any model by polynomials of "which features are kept".
 
-    A swap-in for `shap.KernelExplainer` and `shap.PermutationExplainer` that also has
-    interactions, a surrogate per row that answers what-if questions, and a stated
-    error.
+    A swap-in for `shap.KernelExplainer` that also has interactions, a surrogate per row
+    that answers what-if questions, and a standard deviation of every value.
 
     Parameters
     ----------
@@ -48,47 +48,40 @@ class HarmonicaExplainer(KernelCalls, shap.Explainer):
         Rows in, ``(n_rows,)`` or ``(n_rows, n_outputs)`` out.
     masker : background or masker
         An array, DataFrame, Series, sparse matrix, ``shap.kmeans`` summary or
-        `shap.maskers` object; or a function ``masker(mask, x)``. A plain background
-        is used whole (SHAP's maskers keep 100 rows of it).
+        `shap.maskers` object; or a function ``masker(mask, x)``. A background is used
+        whole (SHAP's maskers keep 100 rows of it).
     link : callable, "identity" or "logit"
         ``link(E model)`` is explained; probabilities are clipped before the logit.
     feature_names, output_names : list of str, optional
-    degree : int
-        Largest interaction that is fitted.
-    alpha : float or "auto"
-        L1 strength, scikit-learn's convention. Only the lasso solver uses it; a number
-        here selects that solver.
+        Outputs are named by the model's ``classes_`` where it has them.
+    degree, engine, alpha, terms, ends
+        See `harmonica_core.Settings`. With terms given, features that equal the
+        background are not skipped.
     index : str
         Attribution reported: "SV" (Shapley values, which add up) or "BV" (Banzhaf).
     interaction_index : str
         Pairs in the interaction cube: "SII" is SHAP's convention (TreeExplainer);
         "STII" is Shapley-Taylor. Off the diagonal each half holds half of the pair.
-    terms : "auto", iterable of tuples, or None
-        Readable set, see `harmonica_core.fit_surrogate`. None: all terms up to
-        ``degree``, and everything where all masks are evaluated. With terms given,
-        features that equal the background are not skipped.
-    solver : {"auto", "ridge", "lasso"}
-        How sampled masks are fitted. "ridge" shares one factorisation and masks of all
-        sizes among all rows; "lasso" is the published sparse regression on uniform
-        masks. "auto": ridge, unless ``alpha`` or ``terms`` is given or there are more
-        than 65,536 terms or 8,192 masks.
-    ends : bool
-        Pass exactly through the model's output and the base value, so that values
-        add up.
     seed : int, Generator or None
+        Also as ``random_state``.
     groups : labels or callable, optional
         Columns (pixels) that are removed together; each gets an equal share of the
         group's value. Images without groups are cut into 7 x 7 patches.
     n_jobs : int
-        Processes for evaluating and fitting (joblib). Rows are handed out in blocks
-        of up to 32, the same ones for any number of processes.
+        Processes for evaluating and fitting (joblib); changes nothing else.
     max_evals, batch_size : int or "auto"
         Defaults of the call's arguments.
+    prior : mapping, optional
+        Of another explainer of the same model: its ``prior``.
 
     Attributes
     ----------
     surrogates : list
         One `harmonica_core.Surrogate` per row of the latest call.
+    prior : Priors
+        ``{features that vary: prior}``: what rows explained together taught of the
+        model. Later calls use it; `learn` learns it ahead. With a prior given, the
+        result of a row depends on that row alone.
     expected_value : float or (n_outputs,) array
         Base value; known before any call.
 
@@ -101,22 +94,14 @@ class HarmonicaExplainer(KernelCalls, shap.Explainer):
     [[1.0, 1.0]]
     """
 
+    _method = "harmonica"
     _settings: tuple[str, ...] = (
-        "feature_names",
-        "output_names",
-        "degree",
-        "alpha",
-        "index",
-        "interaction_index",
-        "terms",
-        "solver",
-        "ends",
-        "seed",
-        "groups",
-        "n_jobs",
-        "max_evals",
-        "batch_size",
+        *("feature_names", "output_names", "degree", "alpha", "index", "engine"),
+        *("interaction_index", "terms", "ends", "seed", "groups", "n_jobs"),
+        *("max_evals", "batch_size"),
     )
+    # What a variant takes beside these, with its default.
+    _own: ClassVar[dict[str, Any]] = {}
 
     def __init__(
         self,
@@ -126,18 +111,19 @@ class HarmonicaExplainer(KernelCalls, shap.Explainer):
         *,
         feature_names: Any = None,
         output_names: Any = None,
-        degree: int = 3,
+        degree: int | None = None,
+        engine: Literal["auto", "bayes", "lasso"] = "auto",
         alpha: float | Literal["auto"] = "auto",
         index: str = "SV",
         interaction_index: str = "SII",
         terms: Any = None,
-        solver: Literal["auto", "ridge", "lasso"] = "auto",
         ends: bool = True,
         seed: Any = 0,
         groups: Any = None,
         n_jobs: int = 1,
         max_evals: int | Literal["auto"] = "auto",
         batch_size: int | Literal["auto"] = "auto",
+        prior: Any = None,
         **kwargs: Any,
     ) -> None:
         if isinstance(model, _Saved):
@@ -145,28 +131,32 @@ class HarmonicaExplainer(KernelCalls, shap.Explainer):
             return
         masker = kwargs.pop("data", masker)
         max_evals = kwargs.pop("nsamples", max_evals)
+        seed = kwargs.pop("random_state", seed)
+        for name, default in self._own.items():
+            setattr(self, name, kwargs.pop(name, default))
+        warn_about_l1(kwargs)
         refuse_unknown(kwargs)
         if isinstance(masker, (list, tuple)):
             masker = shap.maskers.Composite(*masker)
         background = Background.of(masker)
-        given_data = background is not None and not isinstance(
-            masker, shap.maskers.Masker
-        )
+        given = background is not None and not isinstance(masker, shap.maskers.Masker)
         super().__init__(
             model,
-            background.as_masker() if background and given_data else masker,
+            background.as_masker() if background and given else masker,
             link=check_link(link),
             output_names=output_names,
             feature_names=feature_names,
         )
+        if self.masker is None:
+            check_masker(None)
         self.degree, self.alpha, self.index = degree, alpha, index
-        self.interaction_index, self.ends, self.solver = interaction_index, ends, solver
+        self.interaction_index, self.ends, self.engine = interaction_index, ends, engine
         self.terms = list(terms) if isinstance(terms, Iterator) else terms
         self.seed, self.groups, self.n_jobs = seed, groups, n_jobs
         self.max_evals, self.batch_size = max_evals, batch_size
+        self.prior = Priors(prior)
         self.surrogates: list[Any] = []
-        self._background = background
-        self._given_data = given_data
+        self._background, self._given_data = background, given
         self._cached_table: Table | None = None
 
     @property
@@ -177,7 +167,7 @@ class HarmonicaExplainer(KernelCalls, shap.Explainer):
                 f"a {type(self.masker).__name__} masker has no fixed expected value; "
                 "read base_values of the explanation"
             )
-        return self._table(self._background).expected_value()
+        return self._table().expected_value()
 
     def __call__(
         self,
@@ -196,14 +186,13 @@ class HarmonicaExplainer(KernelCalls, shap.Explainer):
         Parameters
         ----------
         *args : X, or one data set per argument of the model
-            A table (array, DataFrame, sparse), a list of texts, an array of images.
+            A table (array, DataFrame, sparse), one row of it, a list of texts, an
+            array of images.
         max_evals : int or "auto"
-            Masks per row. Each costs one model row per background row. All masks are
-            evaluated, and the values exact, where this covers them.
+            Masks per row; each costs one model row per background row. Values are exact
+            where this covers all masks.
         main_effects : bool
             Also return ``g(only i kept) - base`` as ``main_effects``.
-        error_bounds : bool
-            Accepted for SHAP's sake; ``error_std`` is always there.
         batch_size : int or "auto"
             Model rows per call; "auto" bounds the memory. Changes nothing else.
         outputs : int, str, list or op chain, optional
@@ -216,8 +205,9 @@ class HarmonicaExplainer(KernelCalls, shap.Explainer):
         Returns
         -------
         shap.Explanation
-            ``values (n_rows, n[, n_outputs])``, ``base_values (n_rows[, n_outputs])``.
-            A list of them when the model has several arguments.
+            ``values (n_rows, n[, n_outputs])``, ``base_values (n_rows[, n_outputs])``,
+            and ``error_std``: the standard deviation of each value. Of one row ``(n,)``
+            without the first axis. A list when the model has several arguments.
 
         Examples
         --------
@@ -230,50 +220,55 @@ class HarmonicaExplainer(KernelCalls, shap.Explainer):
         start = time.perf_counter()
         warn_about_l1(kwargs)
         refuse_unknown(kwargs)
-        task = Task(
-            method=self._checked_method(),
-            max_evals=self.max_evals if max_evals is None else max_evals,
-            batch_size=check_batch_size(
-                self.batch_size if batch_size is None else batch_size
-            ),
-            outputs=outputs,
-            output_names=self._output_names(),
-            n_jobs=self.n_jobs,
-            silent=silent,
-            title=type(self).__name__,
-        )
         cube = self.interaction_index if check_interactions(interactions) else None
-        if self._background is not None and len(args) == 1:
-            found, explanation = self._explain_table(args[0], task, cube, main_effects)
-        else:
-            found, explanation = self._explain_masked(args, task, cube, main_effects)
-        self.surrogates = named([row.surrogate for row in found], explanation)
-        for part in explanation if isinstance(explanation, list) else [explanation]:
+        task = self._task(max_evals, outputs, silent)
+        rows, layout = self._functions(args, task, batch_size)
+        found = explain_rows(rows, task, self.prior)
+        index, names = indices.check_index(self.index), task.output_names
+        parts = explanations(found, layout, names, index, cube, main_effects)
+        for part in parts:
             part.compute_time = time.perf_counter() - start
-        return explanation
+        self.surrogates = named([row.surrogate for row in found], parts)
+        if self._background is not None and len(args) == 1 and is_one_row(args[0]):
+            return parts[0][0]
+        return parts[0] if len(parts) == 1 else parts
+
+    def learn(
+        self,
+        X: Any,
+        max_evals: int | Literal["auto"] | None = None,
+        batch_size: int | Literal["auto"] | None = None,
+    ) -> HarmonicaExplainer:
+        """Learn from a sample of rows what all rows share; return the explainer.
+
+        Up to 32 rows with the same varying features are evaluated. Their prior is kept
+        in ``prior``, and every later call uses it instead of learning its own.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> X = np.random.default_rng(0).normal(size=(40, 12))
+        >>> f = lambda x: np.tanh(x[:, 0] * x[:, 1]) + x[:, 2]
+        >>> explainer = HarmonicaExplainer(f, np.zeros((1, 12))).learn(X, max_evals=80)
+        >>> one_by_one = [explainer(row, max_evals=80).values for row in X]
+        >>> bool((explainer(X, max_evals=80).values == one_by_one).all())
+        True
+        """
+        task = self._task(max_evals, None, True)
+        rows, _ = self._functions((X,), task, batch_size)
+        learn_from_rows(rows, task, self.prior)
+        return self
 
     def save(
         self, out_file: Any, model_saver: Any = ".save", masker_saver: Any = ".save"
     ) -> None:
-        """Write model, masker, link and all settings to a file stream.
-
-        Examples
-        --------
-        >>> import contextlib, io
-        >>> import numpy as np
-        >>> f = lambda X: X[:, 0] * X[:, 1]
-        >>> explainer = HarmonicaExplainer(f, np.zeros((1, 2)), degree=2)
-        >>> explainer.save(stream := io.BytesIO())
-        >>> _ = stream.seek(0)
-        >>> with contextlib.redirect_stdout(None):  # SHAP prints what it loads
-        ...     again = HarmonicaExplainer.load(stream)
-        >>> again.degree
-        2
-        """
+        """Write model, masker, link, settings and prior to a file stream."""
         super().save(out_file, model_saver, masker_saver)
-        with Serializer(out_file, _BLOCK, version=0) as block:
+        with Serializer(out_file, _BLOCK, version=1) as block:
             block.save("background", self._background if self._given_data else None)
-            block.save("settings", {k: getattr(self, k) for k in self._settings})
+            names = (*self._settings, *self._own)
+            block.save("settings", {name: getattr(self, name) for name in names})
+            block.save("prior", self.prior, encoder=Priors.write)
 
     @classmethod
     def load(
@@ -289,84 +284,62 @@ class HarmonicaExplainer(KernelCalls, shap.Explainer):
                 in_file, model_loader=model_loader, masker_loader=masker_loader
             )
         kwargs = super().load(in_file, model_loader, masker_loader, instantiate=False)
-        with Deserializer(in_file, _BLOCK, min_version=0, max_version=0) as block:
+        with Deserializer(in_file, _BLOCK, min_version=1, max_version=1) as block:
             background = block.load("background")
             settings = block.load("settings")
+            settings["prior"] = block.load("prior", decoder=Priors.read)
         if background is not None:
             kwargs["masker"] = background
         return {**kwargs, "model": _Saved(kwargs["model"], settings)}
 
-    def _method(self) -> Method:
-        """How masks are drawn and fitted; the variants differ here only."""
-        return Harmonica(**self._common())
-
-    def _checked_method(self) -> Method:
-        """Return the method; wrong settings are refused before any model call."""
-        method = self._method()
-        method.check()
-        check_index(self.index)
+    def _task(self, max_evals: Any, outputs: Any, silent: bool) -> Task:
+        """Return what a call asks for; wrong settings are refused here."""
+        own = {*self._settings, *self._own} & set(Settings.__dataclass_fields__)
+        indices.check_index(self.index)
         check_pair_index(self.interaction_index)
-        return method
+        names = self.output_names or getattr(self.model, "output_names", None)
+        return Task(
+            settings=Settings(self._method, **{k: getattr(self, k) for k in own}),
+            seed=self.seed,
+            max_evals=self.max_evals if max_evals is None else max_evals,
+            outputs=outputs,
+            output_names=names or class_names(self.model),
+            n_jobs=self.n_jobs,
+            silent=silent,
+            title=type(self).__name__,
+        )
 
-    def _common(self) -> dict[str, Any]:
-        names = ("degree", "alpha", "terms", "ends", "seed", "solver")
-        return {name: getattr(self, name) for name in names}
+    def _functions(
+        self, args: tuple[Any, ...], task: Task, batch_size: Any
+    ) -> tuple[Rows, Layout]:
+        """Return the rows as functions of masks, and how their features lie."""
+        size = check_batch_size(self.batch_size if batch_size is None else batch_size)
+        everything = task.settings.terms is not None
+        background = self._background
+        if background is None or len(args) > 1:
+            model = as_function(self.model)
+            inputs = [
+                MaskedRow(model, self.masker, self.link, one, self.groups)
+                for one in masked_arguments(args)
+            ]
+            layout = Layout.of_masker(self.masker, inputs, self.feature_names)
+            return masked_functions(inputs, size, everything), layout
+        rows, shown = check_rows(args[0], background)
+        table = self._table()
+        task.settings.check_features(table.n_features)
+        functions = table.as_functions(rows, size, everything)
+        names = table_names(self.feature_names, rows, background, table.n_features)
+        groups = None if self.groups is None else table.feature_of
+        base = table.expected_value()
+        return functions, Layout.of_table(shown, names, groups, base)
 
-    def _table(self, background: Background) -> Table:
+    def _table(self) -> Table:
         """Return the model on its background, made once: it remembers the form."""
         if self._cached_table is None:
-            self._cached_table = Table(
-                as_function(self.model), background, self.link, self.groups
-            )
+            background: Any = self._background
+            model = as_function(self.model)
+            self._cached_table = Table(model, background, self.link, self.groups)
         return self._cached_table
-
-    def _explain_table(
-        self, X: Any, task: Task, cube: str | None, main_effects: bool
-    ) -> tuple[list[Explained], Any]:
-        background: Any = self._background
-        table = self._table(background)
-        rows, shown = check_rows(X, background)
-        names = table_names(self.feature_names, rows, background, table.n_features)
-        found = explain_table(table, rows, task)
-        explanation = explain_like_table(
-            found,
-            shown,
-            table.expected_value(),
-            names,
-            self._output_names(),
-            index=check_index(self.index),
-            interaction_index=cube,
-            feature_of=None if self.groups is None else table.feature_of,
-            with_main_effects=main_effects,
-        )
-        return found, explanation
-
-    def _output_names(self) -> Any:
-        """Those given, or the model's own."""
-        if self.output_names is not None:
-            return self.output_names
-        return getattr(self.model, "output_names", None)
-
-    def _explain_masked(
-        self, args: tuple[Any, ...], task: Task, cube: str | None, main_effects: bool
-    ) -> tuple[list[Explained], Any]:
-        model = as_function(self.model)
-        rows = [
-            MaskedRow(model, self.masker, self.link, row, self.groups)
-            for row in masked_arguments(args)
-        ]
-        found = explain_masked(rows, task)
-        parts = explain_like_masker(
-            found,
-            rows,
-            self.masker,
-            self.feature_names,
-            self._output_names(),
-            index=check_index(self.index),
-            interaction_index=cube,
-            with_main_effects=main_effects,
-        )
-        return found, parts[0] if len(parts) == 1 else parts
 
 
 @dataclass(frozen=True)

@@ -2,170 +2,133 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import shap
 
 from harmonica_core import indices
-from harmonica_core._types import Values
-from harmonica_core.result.anchored import own_polynomial
+from shap_harmonica._types import Values
 from shap_harmonica.groups import spread
-from shap_harmonica.masked import MaskedRow
-from shap_harmonica.rows import Explained
+from shap_harmonica.masker_values import MaskedRow
+from shap_harmonica.surrogates import Explained
 
 
-def attributions(surrogate: Any, index: str) -> Values:
-    """One value per feature: ``(n_features,)`` or ``(n_features, n_outputs)``."""
-    if index == "SV":
-        return np.asarray(surrogate.shapley_values())
-    surrogate = own_polynomial(surrogate)
-    return indices.feature_values(surrogate, index)
+@dataclass(frozen=True)
+class Layout:
+    """How the features of each row lie in the model's arguments.
 
-
-def attribution_std(surrogate: Any) -> Values:
-    """Stated error of each attribution, shaped like `attributions`.
-
-    The surrogate states ``I_2``, its root mean square distance to the model over
-    removals. A coefficient from m masks then has a standard error of about
-    ``I_2 / sqrt(m)``, and an attribution is mostly twice its feature's coefficient:
-    ``std_i = 2 I_2 / sqrt(m)``. Zero for an exact spectrum that holds everything.
+    Of each row: ``shapes`` of the masks of the model's arguments, and ``feature_of``
+    each mask column where columns are grouped. Of each argument: ``data`` that plots
+    show, and ``names`` of features. ``base``: the base value, if not the surrogates'.
     """
-    shape = (surrogate.n_features, *np.shape(base_value(surrogate)))
-    error = surrogate.error
-    if error is None:
-        return np.zeros(shape)
-    scale = 2 / np.sqrt(max(1, error.n_evaluations))
-    return np.broadcast_to(scale * np.asarray(error.value), shape).copy()
+
+    shapes: list[list[tuple[int, ...]]]
+    feature_of: list[np.ndarray | None]
+    data: list[Any]
+    names: list[Any]
+    base: Any = None
+
+    @classmethod
+    def of_table(
+        cls, data: np.ndarray, names: list[Any], feature_of: Any, base: Any
+    ) -> Layout:
+        """Return that of rows with the same columns (or groups from the background)."""
+        n = len(names) if feature_of is None else len(feature_of)
+        shapes: list[list[tuple[int, ...]]] = [[(n,)]] * len(data)
+        return cls(shapes, [feature_of] * len(data), [data], [names], base)
+
+    @classmethod
+    def of_masker(cls, masker: Any, rows: list[MaskedRow], names: Any) -> Layout:
+        """Return that of inputs behind a masker, which may be ragged."""
+        args = [row.args for row in rows]
+        if hasattr(masker, "data_transform"):  # tokens instead of a string
+            shown = [masker.data_transform(*one) for one in args]
+        else:
+            shown = args
+        data = [_stacked(part) for part in zip(*shown, strict=True)]
+        shapes = [row.shapes for row in rows]
+        groups = [row.feature_of for row in rows]
+        return cls(shapes, groups, data, _feature_names(masker, args, names))
+
+    def part(self, row: int, argument: int) -> tuple[slice, tuple[int, ...]]:
+        """Return a row's mask columns of one model argument, and their shape."""
+        sizes = [int(np.prod(shape)) for shape in self.shapes[row]]
+        start = sum(sizes[:argument])
+        return slice(start, start + sizes[argument]), self.shapes[row][argument]
+
+    def columns(self, argument: int, found: list[Values]) -> np.ndarray:
+        """Return values of features as one argument's columns, a group's shared."""
+        cells = []
+        for row, values in enumerate(found):
+            part, shape = self.part(row, argument)
+            groups = self.feature_of[row]
+            own = (values if groups is None else spread(values, groups))[part]
+            cells.append(own.reshape(*shape, *own.shape[1:]))
+        return pack(cells)
+
+    def pairs(self, argument: int, found: list[Values]) -> np.ndarray:
+        """Return pairs within one argument; of groups, all pairs."""
+        cells = []
+        for row, values in enumerate(found):
+            part, _ = self.part(row, argument)
+            cells.append(
+                values if self.feature_of[row] is not None else values[part, part]
+            )
+        return pack(cells)
 
 
-def base_value(surrogate: Any) -> Any:
-    """Base that the attributions start from: the input's own polynomial's."""
-    return np.asarray(own_polynomial(surrogate).base_value)
+def explanations(
+    found: list[Explained],
+    layout: Layout,
+    output_names: Any,
+    index: str,
+    cube: str | None,
+    with_main_effects: bool,
+) -> list[shap.Explanation]:
+    """Return one explanation per model argument that has features.
+
+    ``output_names`` are those of all outputs. ``index`` is "SV" or "BV"; with an index
+    of pairs as ``cube``, values are ``(n_rows, n, n[, n_outputs])``.
+    """
+    surrogates = [row.surrogate for row in found]
+    std = effects = None
+    if cube is not None:
+        values = [np.asarray(s.interaction_matrix(cube)) for s in surrogates]
+    elif index == "SV":
+        both = [s.shapley_values(return_std=True) for s in surrogates]
+        values, std = [phi for phi, _ in both], [error for _, error in both]
+    else:
+        own = [own_polynomial(s) for s in surrogates]
+        values = [np.asarray(indices.feature_values(one, index)) for one in own]
+    if with_main_effects:
+        effects = [main_effects(s) for s in surrogates]
+    laid_out = layout.columns if cube is None else layout.pairs
+    return [
+        shap.Explanation(
+            laid_out(argument, values),
+            base_values=pack([_base(row, layout.base) for row in found]),
+            data=layout.data[argument],
+            feature_names=layout.names[argument],
+            output_names=_output_names(found, output_names),
+            error_std=None if std is None else layout.columns(argument, std),
+            main_effects=None if effects is None else layout.columns(argument, effects),
+        )
+        for argument in range(len(layout.data))
+        if any(np.prod(shapes[argument]) for shapes in layout.shapes)
+    ]
+
+
+def own_polynomial(surrogate: Any) -> Any:
+    """Return what explains the input itself: of several pieces, its own."""
+    return getattr(surrogate, "own", surrogate)
 
 
 def main_effects(surrogate: Any) -> Values:
-    """``g(only i kept) - g(all removed)`` of each feature."""
+    """Return ``g(only i kept) - g(all removed)`` of each feature."""
     alone = surrogate(np.eye(surrogate.n_features, dtype=bool))
-    return np.asarray(alone - base_value(surrogate))
-
-
-def explain_like_table(
-    found: list[Explained],
-    data: np.ndarray,
-    base: Any,
-    feature_names: list[str],
-    output_names: Any,
-    *,
-    index: str,
-    interaction_index: str | None,
-    feature_of: np.ndarray | None,
-    with_main_effects: bool,
-) -> shap.Explanation:
-    """Explanation of rows with the same features.
-
-    Parameters
-    ----------
-    found : list of Explained, one per row
-    data : (n_rows, n_columns)
-    base : float or (n_outputs,)
-        The expected value before any choice of outputs.
-    interaction_index : str or None
-        Given: values are the cube ``(n_rows, n, n[, n_outputs])``.
-    feature_of : int (n_columns,) or None
-        Share each group's value among its columns.
-    """
-    surrogates = [row.surrogate for row in found]
-    cells = [_values(s, index, interaction_index, feature_of) for s in surrogates]
-    std = None
-    if interaction_index is None:
-        parts = (attribution_std(s) for s in surrogates)
-        std = np.stack([_shared(part, feature_of) for part in parts])
-    effects = None
-    if with_main_effects:
-        effects = np.stack([_shared(main_effects(s), feature_of) for s in surrogates])
-    return shap.Explanation(
-        np.stack(cells),
-        base_values=np.stack([_chosen(base, row.outputs) for row in found]),
-        data=data,
-        feature_names=feature_names,
-        output_names=_names(found, output_names),
-        error_std=std,
-        main_effects=effects,
-    )
-
-
-def explain_like_masker(
-    found: list[Explained],
-    rows: list[MaskedRow],
-    masker: Any,
-    feature_names: Any,
-    output_names: Any,
-    *,
-    index: str,
-    interaction_index: str | None,
-    with_main_effects: bool,
-) -> list[shap.Explanation]:
-    """One explanation per model argument, ragged where the inputs are.
-
-    Arguments without mask columns (shap.maskers.Fixed) have nothing to explain.
-    """
-    bases = pack([base_value(row.surrogate) for row in found])
-    names = _names(found, output_names)
-    data = _transformed(masker, [row.args for row in rows])
-    labels = _feature_labels(masker, [row.args for row in rows], feature_names)
-    n_args = len(rows[0].args)
-    out = []
-    for argument in range(n_args):
-        if not any(np.prod(row.shapes[argument]) for row in rows):
-            continue
-        laid_out = partial(_laid_out, found, rows, argument)
-        if interaction_index is not None:
-            values, std = _cubes(found, rows, argument, interaction_index), None
-        else:
-            values = laid_out(partial(attributions, index=index))
-            std = laid_out(attribution_std)
-        out.append(
-            shap.Explanation(
-                values,
-                base_values=bases,
-                data=data[argument],
-                feature_names=labels[argument],
-                output_names=names,
-                error_std=std,
-                main_effects=laid_out(main_effects) if with_main_effects else None,
-            )
-        )
-    return out
-
-
-def _laid_out(
-    found: list[Explained],
-    rows: list[MaskedRow],
-    argument: int,
-    values_of: Callable[[Any], Values],
-) -> np.ndarray:
-    """Values of one model argument, each row's in the shape of its mask."""
-    cells = []
-    for explained, row in zip(found, rows, strict=True):
-        part, shape = _part(row, argument)
-        own = _shared(values_of(explained.surrogate), row.feature_of)[part]
-        cells.append(own.reshape(*shape, *own.shape[1:]))
-    return pack(cells)
-
-
-def _cubes(
-    found: list[Explained], rows: list[MaskedRow], argument: int, index: str
-) -> np.ndarray:
-    """Pairs within one model argument; of groups, all pairs."""
-    cells = []
-    for explained, row in zip(found, rows, strict=True):
-        part, _ = _part(row, argument)
-        cube = np.asarray(explained.surrogate.interaction_matrix(index))
-        cells.append(cube[part, part] if row.feature_of is None else cube)
-    return pack(cells)
+    return np.asarray(alone - own_polynomial(surrogate).base_value)
 
 
 def pack(arrays: list[Any]) -> np.ndarray:
@@ -178,46 +141,21 @@ def pack(arrays: list[Any]) -> np.ndarray:
     return out
 
 
-def _values(
-    surrogate: Any, index: str, interaction_index: str | None, feature_of: Any
-) -> Values:
-    if interaction_index is not None:
-        return np.asarray(surrogate.interaction_matrix(interaction_index))
-    return _shared(attributions(surrogate, index), feature_of)
+def _base(row: Explained, base: Any) -> np.ndarray:
+    if base is None:
+        return np.asarray(own_polynomial(row.surrogate).base_value)
+    return np.asarray(base if row.outputs is None else np.asarray(base)[row.outputs])
 
 
-def _shared(values: Values, feature_of: np.ndarray | None) -> Values:
-    return values if feature_of is None else spread(values, feature_of)
-
-
-def _chosen(base: Any, outputs: np.ndarray | None) -> np.ndarray:
-    return np.asarray(base if outputs is None else np.asarray(base)[outputs])
-
-
-def _names(found: list[Explained], names: Any) -> Any:
+def _output_names(found: list[Explained], names: Any) -> Any:
     """Names of the explained outputs: a list, or one list per row if rows differ."""
-    if names is None or np.ndim(found[0].surrogate.base_value) == 0:
+    if names is None or own_polynomial(found[0].surrogate).one_output:
         return None
     if found[0].outputs is None:
         return [str(name) for name in names]
     per_row = [[str(names[k]) for k in row.outputs] for row in found]  # type: ignore[union-attr]
     same = all(labels == per_row[0] for labels in per_row)
     return per_row[0] if same else per_row
-
-
-def _part(row: MaskedRow, argument: int) -> tuple[slice, tuple[int, ...]]:
-    """Mask columns of one model argument, and their shape."""
-    sizes = [int(np.prod(shape)) for shape in row.shapes]
-    start = sum(sizes[:argument])
-    return slice(start, start + sizes[argument]), row.shapes[argument]
-
-
-def _transformed(masker: Any, rows: list[tuple[Any, ...]]) -> list[Any]:
-    """Data per argument as the masker wants it shown (tokens instead of a string)."""
-    if hasattr(masker, "data_transform"):
-        shown = [masker.data_transform(*args) for args in rows]
-        return [_stacked(part) for part in zip(*shown, strict=True)]
-    return [_stacked(part) for part in zip(*rows, strict=True)]
 
 
 def _stacked(part: tuple[Any, ...]) -> Any:
@@ -229,11 +167,11 @@ def _stacked(part: tuple[Any, ...]) -> Any:
     return list(part)
 
 
-def _feature_labels(masker: Any, rows: list[tuple[Any, ...]], given: Any) -> list[Any]:
-    n_args = len(rows[0])
+def _feature_names(masker: Any, args: list[tuple[Any, ...]], given: Any) -> list[Any]:
+    n_args = len(args[0])
     names = getattr(masker, "feature_names", None)
     if callable(names):
-        return [list(part) for part in zip(*(names(*a) for a in rows), strict=True)]
+        return [list(part) for part in zip(*(names(*one) for one in args), strict=True)]
     if given is None:
         return [None] * n_args
     nested = len(given) > 0 and isinstance(given[0], (list, tuple))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from harmonica_core._types import Floats
+from shap_harmonica._types import Floats
 
 # An image without groups is cut into at most this many patches along each side.
 _PATCHES = 7
@@ -15,15 +15,9 @@ _PATCHES = 7
 def feature_of_columns(groups: Any, row: Any, n_columns: int) -> np.ndarray:
     """Return the feature of each mask column: int (n_columns,), 0 to n_features - 1.
 
-    Parameters
-    ----------
-    groups : array of labels, or callable
-        Labels shaped like one input, or like it without its last axis (one label per
-        pixel for all channels); any values. A callable is given the row and returns
-        such labels.
-    row : array
-        The explained input.
-    n_columns : int
+    ``groups`` are labels of any values, shaped like the explained ``row`` or like it
+    without its last axis (one label per pixel for all channels), or a function that
+    returns such labels of a row.
     """
     labels = np.asarray(groups(row) if callable(groups) else groups)
     shape = np.shape(row)

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse
 
-from harmonica_core._types import Masks
+from shap_harmonica._types import Masks
 from shap_harmonica.background import Background, one_row_frame
 
 # Cells compared at once while looking for features equal to the background.
@@ -27,15 +27,9 @@ class Inputs(Protocol):
         """Whether a column of a row differs from any background row: (R, n)."""
 
     def build(self, keep: Masks, rows: np.ndarray, part: slice) -> Any:
-        """Return the model input of ``len(keep)`` masks times the background rows.
+        """Return the model input of masks times the background rows in ``part``.
 
-        Parameters
-        ----------
-        keep : bool (p, n_columns)
-        rows : int (p,)
-            The explained row of each mask.
-        part : slice
-            Background rows to use.
+        ``keep (p, n_columns)`` are masks, ``rows (p,)`` the explained row of each.
         """
 
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from shap_harmonica.reading import is_one_row, warn_about_l1
+from shap_harmonica.arguments import warn_about_l1
 
 
 class KernelCalls:
@@ -29,30 +29,13 @@ class KernelCalls:
         gc_collect: bool = False,
         **kwargs: Any,
     ) -> np.ndarray:
-        """KernelExplainer's call: ``(n_rows, n[, n_outputs])``; one row for a 1-D X.
+        """Return ``(n_rows, n[, n_outputs])``, as KernelExplainer; of one row ``(n,)``.
 
-        Parameters
-        ----------
-        X : array, DataFrame, Series or sparse matrix
-        nsamples : int or "auto"
-            Masks per row, the call's ``max_evals``.
-        l1_reg : ignored with a warning
-            The default fit has no L1 penalty; ``alpha`` of the explainer sets one.
-        silent, gc_collect : bool
-            ``gc_collect`` is not needed and ignored.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from shap_harmonica import HarmonicaExplainer
-        >>> f = lambda X: X[:, 0] * X[:, 1] + X[:, 2]
-        >>> explainer = HarmonicaExplainer(f, np.zeros((1, 3)))
-        >>> explainer.shap_values(np.array([[2.0, 3.0, 1.0]]), nsamples=100)
-        array([[3., 3., 1.]])
+        ``nsamples`` is the call's ``max_evals``. ``l1_reg`` (with a warning) and
+        ``gc_collect`` are not needed and ignored.
         """
         warn_about_l1({"l1_reg": l1_reg})
-        values = self(X, max_evals=nsamples, silent=silent, **kwargs).values
-        return np.asarray(values[0] if is_one_row(X) else values)
+        return np.asarray(self(X, max_evals=nsamples, silent=silent, **kwargs).values)
 
     def shap_interaction_values(
         self,
@@ -61,7 +44,7 @@ class KernelCalls:
         silent: bool = False,
         **kwargs: Any,
     ) -> np.ndarray:
-        """Interaction cube ``(n_rows, n, n[, n_outputs])`` in SHAP's half-split.
+        """Return the cube ``(n_rows, n, n[, n_outputs])`` in SHAP's half-split.
 
         Entry (i, j) and entry (j, i) hold half of the pair's Shapley interaction index
         each (TreeExplainer's convention; see ``interaction_index``), the diagonal what
@@ -79,23 +62,47 @@ class KernelCalls:
         """
         warn_about_l1(kwargs)
         kwargs["interactions"] = True
-        values = self(X, max_evals=nsamples, silent=silent, **kwargs).values
-        return np.asarray(values[0] if is_one_row(X) else values)
+        return np.asarray(self(X, max_evals=nsamples, silent=silent, **kwargs).values)
 
-    def explain(self, incoming_instance: Any, **kwargs: Any) -> np.ndarray:
-        """KernelExplainer's values of one row: ``(n,)`` or ``(n, n_outputs)``.
+    def explain(self, *args: Any, **options: Any) -> list[Any]:
+        """Return the surrogates of the rows, one each, as Captum's `explain` does.
+
+        Takes what the call takes. They answer what-if questions, and their
+        ``shapley_values(return_std=True)`` and ``interactions()`` cost no model call.
 
         Examples
         --------
         >>> import numpy as np
         >>> from shap_harmonica import HarmonicaExplainer
         >>> f = lambda X: X[:, 0] * X[:, 1]
-        >>> HarmonicaExplainer(f, np.zeros((1, 2))).explain(np.array([2.0, 3.0]))
-        array([3., 3.])
+        >>> explainer = HarmonicaExplainer(f, np.zeros((1, 2)))
+        >>> (surrogate,) = explainer.explain(np.array([[2.0, 3.0]]))
+        >>> surrogate([[True, True], [True, False]]).tolist()
+        [6.0, 0.0]
         """
-        warn_about_l1(kwargs)
-        values = self.shap_values(incoming_instance, **{"silent": True, **kwargs})
-        return np.asarray(values if is_one_row(incoming_instance) else values[0])
+        warn_about_l1(options)
+        self(*args, **{"silent": True, **options})
+        return self.surrogates
+
+    def surrogate(self, row: int = 0) -> Any:
+        """Return the surrogate of one row of the latest call.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from shap_harmonica import HarmonicaExplainer
+        >>> f, names = lambda x: x[:, 0] * x[:, 1], ["age", "home"]
+        >>> explainer = HarmonicaExplainer(f, np.zeros((1, 2)), feature_names=names)
+        >>> explanation = explainer(np.array([[2.0, 3.0]]))
+        >>> explainer.surrogate(0).without("home")
+        0.0
+        """
+        if not -len(self.surrogates) <= row < len(self.surrogates):
+            raise IndexError(
+                f"row {row} of {len(self.surrogates)} rows that were explained last; "
+                "call the explainer first, and count its rows from 0"
+            )
+        return self.surrogates[row]
 
     def explain_row(self, *row_args: Any, **kwargs: Any) -> dict[str, Any]:
         """SHAP's protocol for one row, flattened over the mask's shape."""

@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 import shap
 
-from harmonica_core._types import Floats
+from shap_harmonica._types import Floats
 
 Link = Callable[[Any], Any]
 

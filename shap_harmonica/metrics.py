@@ -1,24 +1,23 @@
 """Consistency metrics in SHAP's vocabulary, for the output of any SHAP explainer.
 
-How an explanation is read: see `shap_harmonica.metric_cases`. Each metric returns one
-number per row: ``(n_rows,)`` or ``(n_rows, n_outputs)``.
+Every metric is the core's of that name, for each row of an explanation:
+``metric(model, masker, explanation, X=None, **options)`` returns ``(n_rows,)`` or
+``(n_rows, n_outputs)``. How an explanation is read: see `shap_harmonica.metric_cases`.
 """
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any, Unpack
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import shap
 
 from harmonica_core import Estimate, Surrogate, from_attributions
 from harmonica_core import metrics as core
-from shap_harmonica.metric_cases import Game, How, games, per_row
+from shap_harmonica.metric_cases import How, explained, games
 
 __all__ = [
-    "Game",
-    "How",
     "additive_surrogates",
     "efficiency_gap",
     "games",
@@ -29,18 +28,35 @@ __all__ = [
 ]
 
 
-def interpretation_error(
+def _per_row(
+    metric: Callable[..., Estimate],
     model: Any,
     masker: Any,
     explanation: Any,
-    X: Any = None,
-    radius: int | None = None,
-    p: Any = 2,
-    *,
-    threshold: float = 0.1,
-    **how: Unpack[How],
+    X: Any,
+    options: dict[str, Any],
 ) -> Any:
-    """``I_p = (E |f(mask) - g(mask)|^p)^(1/p)`` of each row's explanation.
+    """Return a metric of every row; options that are not `How`'s are the metric's."""
+    own = {name: options.pop(name) for name in How.__annotations__ if name in options}
+    if X is None:
+        X = getattr(explanation, "data", None)
+    if X is None:
+        raise ValueError("the explanation holds no data; pass the explained rows as X=")
+    rows = games(model, masker, X, **own)
+    found = [
+        metric(row.function, g, row.n_features, **options)
+        for row, g in zip(rows, explained(explanation, rows), strict=True)
+    ]
+    values = np.stack([np.asarray(estimate.value) for estimate in found])
+    if not own.get("return_standard_error", False):
+        return values
+    return values, np.stack([np.asarray(estimate.standard_error) for estimate in found])
+
+
+def interpretation_error(
+    model: Any, masker: Any, explanation: Any, X: Any = None, **options: Any
+) -> Any:
+    """Return ``I_p = (E |f(mask) - g(mask)|^p)^(1/p)`` of each row's explanation.
 
     Parameters
     ----------
@@ -49,12 +65,9 @@ def interpretation_error(
     explanation : shap.Explanation or list of surrogates
     X : rows, optional
         By default the explanation's ``data``.
-    radius : int, optional
-        Masks with 1 to ``radius`` features removed; None: all masks.
-    p : float, "inf" or "L0"
-        "L0" is the share of masks with an error of at least ``threshold``.
-    **how
-        See `How`.
+    **options
+        Those of `How`, and of `harmonica_core.metrics.interpretation_error`: ``p``,
+        ``radius``, ``threshold``, ``max_evaluations``, ``seed``.
 
     Examples
     --------
@@ -64,23 +77,16 @@ def interpretation_error(
     >>> interpretation_error(f, np.zeros((1, 2)), phi).round(4).tolist()
     [0.3536]
     """
-    metric = partial(core.interpretation_error, p=p, radius=radius, threshold=threshold)
-    return per_row(metric, model, masker, explanation, X, how)
+    metric = core.interpretation_error
+    return _per_row(metric, model, masker, explanation, X, options)
 
 
 def truthful_gap(
-    model: Any,
-    masker: Any,
-    explanation: Any,
-    X: Any = None,
-    degree: int | None = None,
-    terms: Any = None,
-    **how: Unpack[How],
+    model: Any, masker: Any, explanation: Any, X: Any = None, **options: Any
 ) -> Any:
-    """``sum_{S in C} <f - g, chi_S>^2`` of each row: what g leaves unsaid within C.
+    """Return ``sum_{S in C} <f - g, chi_S>^2``: what g leaves unsaid within C.
 
-    C holds all terms up to ``degree`` (3 by default), or ``terms``; other parameters
-    as in `interpretation_error`.
+    C holds all terms up to ``degree`` (3 by default), or ``terms``.
 
     Examples
     --------
@@ -90,19 +96,13 @@ def truthful_gap(
     >>> truthful_gap(f, background, phi, degree=2).tolist()
     [0.125]
     """
-    metric = partial(core.truthful_gap, degree=degree, terms=terms)
-    return per_row(metric, model, masker, explanation, X, how)
+    return _per_row(core.truthful_gap, model, masker, explanation, X, options)
 
 
 def r_squared(
-    model: Any,
-    masker: Any,
-    explanation: Any,
-    X: Any = None,
-    radius: int | None = None,
-    **how: Unpack[How],
+    model: Any, masker: Any, explanation: Any, X: Any = None, **options: Any
 ) -> Any:
-    """Share of the model's variance over masks that each row's explanation explains.
+    """Return the share of the model's variance over masks that is explained.
 
     Examples
     --------
@@ -112,21 +112,13 @@ def r_squared(
     >>> r_squared(f, background, phi).round(4).tolist()
     [0.3333]
     """
-    metric = partial(core.r_squared, radius=radius)
-    return per_row(metric, model, masker, explanation, X, how)
+    return _per_row(core.r_squared, model, masker, explanation, X, options)
 
 
 def infidelity(
-    model: Any,
-    masker: Any,
-    explanation: Any,
-    X: Any = None,
-    radius: int | None = None,
-    *,
-    normalize: bool = False,
-    **how: Unpack[How],
+    model: Any, masker: Any, explanation: Any, X: Any = None, **options: Any
 ) -> Any:
-    """Mean squared difference between predicted and true drops of each row's output.
+    """Return the mean squared difference between predicted and true drops.
 
     Examples
     --------
@@ -136,14 +128,13 @@ def infidelity(
     >>> infidelity(f, background, phi).tolist()
     [0.125]
     """
-    metric = partial(core.infidelity, radius=radius, normalize=normalize)
-    return per_row(metric, model, masker, explanation, X, how)
+    return _per_row(core.infidelity, model, masker, explanation, X, options)
 
 
 def efficiency_gap(
-    model: Any, masker: Any, explanation: Any, X: Any = None, **how: Unpack[How]
+    model: Any, masker: Any, explanation: Any, X: Any = None, **options: Any
 ) -> Any:
-    """``|f(x) - g(x)|`` with everything kept: how far the values are from adding up.
+    """Return ``|f(x) - g(x)|`` with everything kept: 0 where the values add up.
 
     Examples
     --------
@@ -153,15 +144,11 @@ def efficiency_gap(
     >>> efficiency_gap(f, background, phi).tolist()
     [0.0]
     """
-
-    def metric(f: Any, g: Any, n_features: int, **sampling: Any) -> Estimate:
-        return core.efficiency_gap(f, g, n_features)
-
-    return per_row(metric, model, masker, explanation, X, how)
+    return _per_row(core.efficiency_gap, model, masker, explanation, X, options)
 
 
 def additive_surrogates(explanation: shap.Explanation) -> list[Surrogate]:
-    """What the values of any SHAP explainer say about removals, one g for each row.
+    """Return what values of any SHAP explainer say about removals, one g a row.
 
     ``g(mask) = base value + sum of the values of what is kept``; of a cube of
     interaction values likewise, a pair counts where both of its features are kept. No

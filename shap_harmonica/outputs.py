@@ -8,7 +8,7 @@ import numpy as np
 import shap
 from shap.utils import OpChain
 
-from harmonica_core._types import Masks, Values
+from shap_harmonica._types import Masks, Values
 
 
 def select(
@@ -16,15 +16,9 @@ def select(
 ) -> tuple[Values, np.ndarray | None]:
     """Return the chosen outputs of ``values (m, R, K)`` and their numbers (R, k).
 
-    Parameters
-    ----------
-    outputs : None, int, str, sequence of these, or an op chain
-        None: all. An op chain such as ``shap.Explanation.argsort.flip[:2]`` is applied
-        to each row's own model output, so rows may differ in what they explain.
-    masks : bool (m, v)
-        The mask that keeps most tells the row's own output.
-    values : float64 (m, R) or (m, R, K)
-    names : sequence of str, optional
+    ``outputs`` are None (all), a number, a name, several of these, or an op chain such
+    as ``shap.Explanation.argsort.flip[:2]``: that is applied to each row's own model
+    output (at the mask that keeps most), so rows may differ in what they explain.
     """
     if outputs is None:
         return values, None

@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
-
-import shap
-
-from shap_harmonica import fitting
 from shap_harmonica.explainer import HarmonicaExplainer
-
-_IDENTITY = shap.links.identity
 
 
 class HarmonicaLocal(HarmonicaExplainer):
     """Surrogates for the neighbourhood: 1 to ``radius`` features removed.
 
-    Parameters
-    ----------
-    model, masker, link, settings
-        As in `HarmonicaExplainer`, without ``solver``.
-    radius : int
-        Most features removed in the masks that are fitted.
+    ``radius`` (4): most features removed in the masks that are fitted. All other
+    parameters as in `HarmonicaExplainer`.
 
     Examples
     --------
@@ -33,22 +22,8 @@ class HarmonicaLocal(HarmonicaExplainer):
     2
     """
 
-    _settings = (*HarmonicaExplainer._settings, "radius")
-
-    def __init__(
-        self,
-        model: Any,
-        masker: Any = None,
-        link: Any = _IDENTITY,
-        *,
-        radius: int = 4,
-        **settings: Any,
-    ) -> None:
-        self.radius = radius
-        super().__init__(model, masker, link, **settings)
-
-    def _method(self) -> fitting.Method:
-        return fitting.Local(**self._common(), radius=self.radius)
+    _method = "local"
+    _own = {"radius": 4}
 
 
 class HarmonicaAnchor(HarmonicaExplainer):
@@ -57,12 +32,8 @@ class HarmonicaAnchor(HarmonicaExplainer):
     Values are those of the input's own polynomial; ``surrogates`` holds
     `harmonica_core.AnchoredSurrogate` objects, which answer for all masks.
 
-    Parameters
-    ----------
-    model, masker, link, settings
-        As in `HarmonicaExplainer`, without ``solver``.
-    anchors : int
-        k: the input itself and k - 1 masks drawn at random.
+    ``anchors`` (3) is k: the input itself and k - 1 masks drawn at random. All other
+    parameters as in `HarmonicaExplainer`.
 
     Examples
     --------
@@ -75,33 +46,15 @@ class HarmonicaAnchor(HarmonicaExplainer):
     2
     """
 
-    _settings = (*HarmonicaExplainer._settings, "anchors")
-
-    def __init__(
-        self,
-        model: Any,
-        masker: Any = None,
-        link: Any = _IDENTITY,
-        *,
-        anchors: int = 3,
-        **settings: Any,
-    ) -> None:
-        self.anchors = anchors
-        super().__init__(model, masker, link, **settings)
-
-    def _method(self) -> fitting.Method:
-        return fitting.Anchor(**self._common(), anchors=self.anchors)
+    _method = "anchor"
+    _own = {"anchors": 3}
 
 
 class HarmonicaAnchorConstrained(HarmonicaAnchor):
     """Anchored polynomials fitted together and pulled towards their mean.
 
-    Parameters
-    ----------
-    model, masker, link, anchors, settings
-        As in `HarmonicaAnchor`.
-    consistency : float or "auto"
-        Strength of the pull, in the units of the output.
+    ``consistency`` ("auto"): strength of the pull, in the units of the output. All
+    other parameters as in `HarmonicaAnchor`.
 
     Examples
     --------
@@ -113,31 +66,15 @@ class HarmonicaAnchorConstrained(HarmonicaAnchor):
     [[3.0, 3.0, 1.0]]
     """
 
-    _settings = (*HarmonicaAnchor._settings, "consistency")
-
-    def __init__(
-        self,
-        model: Any,
-        masker: Any = None,
-        link: Any = _IDENTITY,
-        *,
-        consistency: float | Literal["auto"] = "auto",
-        **settings: Any,
-    ) -> None:
-        self.consistency = consistency
-        super().__init__(model, masker, link, **settings)
-
-    def _method(self) -> fitting.Method:
-        return fitting.AnchorConstrained(
-            **self._common(), anchors=self.anchors, consistency=self.consistency
-        )
+    _method = "constrained"
+    _own = {"anchors": 3, "consistency": "auto"}
 
 
 class LowDegree(HarmonicaExplainer):
     """Coefficients as plain sample means; the baseline that Harmonica improves on.
 
-    Parameters as in `HarmonicaExplainer`, without ``alpha``, ``terms`` and ``solver``:
-    giving them is refused.
+    Parameters as in `HarmonicaExplainer`, without ``alpha`` and ``terms``: giving them
+    is refused.
 
     Examples
     --------
@@ -148,5 +85,4 @@ class LowDegree(HarmonicaExplainer):
     [[3.0, 3.0, 1.0]]
     """
 
-    def _method(self) -> fitting.Method:
-        return fitting.LowDegree(**self._common())
+    _method = "low_degree"

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import shap
 
-from harmonica_core.whatif import WhatIfPage
 from shap_harmonica.groups import feature_of_columns, patches
 
 
@@ -18,7 +17,7 @@ def what_if(
     row: int = 0,
     path: str | os.PathLike[str] | None = None,
     **options: Any,
-) -> WhatIfPage:
+) -> Any:
     """Build the what-if page of one explained row.
 
     Rows of a table show their names and values, texts their tokens in the sentence,
@@ -26,10 +25,8 @@ def what_if(
 
     Parameters
     ----------
-    explainer : HarmonicaExplainer
-        After it was called: its ``surrogates`` are those of the explanation.
-    explanation : shap.Explanation
-        What the call returned.
+    explainer, explanation
+        The explanation that the explainer returned last.
     row : int
     path : path-like, optional
         Where to write the page.
@@ -50,21 +47,27 @@ def what_if(
     True
     """
     n_rows = len(explainer.surrogates)
-    if n_rows != len(explanation) or not 0 <= row < n_rows:
+    alone = n_rows == 1 and np.ndim(explanation.base_values) == np.ndim(
+        explainer.surrogates[0].base_value
+    )
+    n_explained = 1 if alone else len(explanation)
+    if n_rows != n_explained or not 0 <= row < n_rows:
         raise ValueError(
-            f"row {row} of an explanation of {len(explanation)} rows, and an explainer "
+            f"row {row} of an explanation of {n_explained} rows, and an explainer "
             f"that explained {n_rows} rows last; needed a row of the explanation that "
             "the explainer returned last"
         )
     surrogate = explainer.surrogates[row]
-    shown = _shown(explainer, explanation, row, surrogate.n_features)
+    data = np.asarray(explanation.data if alone else explanation.data[row])
+    shown = _shown(explainer, data, surrogate.n_features)
     return surrogate.what_if(path, **{**shown, **options})
 
 
-def named(surrogates: list[Any], explanation: Any) -> list[Any]:
+def named(surrogates: list[Any], parts: list[shap.Explanation]) -> list[Any]:
     """Return the surrogates with the explanation's names, where those fit."""
-    if isinstance(explanation, list):  # several arguments: names of none are for all
+    if len(parts) != 1:  # several arguments: names of none are for all
         return surrogates
+    (explanation,) = parts
     return [
         one.with_names(
             _fitting(explanation.feature_names, row, one.n_features),
@@ -83,9 +86,8 @@ def _fitting(names: Any, row: int, needed: int) -> list[str] | None:
     return [str(name) for name in names] if len(names) == needed else None
 
 
-def _shown(explainer: Any, explanation: Any, row: int, n: int) -> dict[str, Any]:
-    """Return what of the explanation's data the page can show."""
-    data = np.asarray(explanation.data[row])
+def _shown(explainer: Any, data: np.ndarray, n: int) -> dict[str, Any]:
+    """Return what of a row's data the page can show."""
     if getattr(explainer.masker, "image_data", False):
         return _image(explainer.groups, data)
     if data.ndim == 1 and len(data) == n and data.dtype.kind in "OUS":

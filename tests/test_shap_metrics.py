@@ -133,7 +133,7 @@ def test_images_and_texts():
 
 def test_mistakes_are_named():
     explanation = kernel_explanation()
-    with pytest.raises(ValueError, match="3 explained rows for 2 of X; pass X="):
+    with pytest.raises(ValueError, match="3 explained rows for 2 rows of X; pass X="):
         metrics.interpretation_error(model, BACKGROUND, explanation, X[:2])
     surrogates = metrics.additive_surrogates(explanation)
     with pytest.raises(ValueError, match="3 surrogates for 2 rows of X; pass X="):
@@ -160,7 +160,7 @@ def test_additive_surrogates_of_values_and_cubes():
 
 def test_unknown_keywords_are_named():
     surrogates = metrics.additive_surrogates(kernel_explanation())
-    with pytest.raises(TypeError, match=r"\['bogus', 'max_evals'\].*max_evaluations"):
+    with pytest.raises(TypeError, match=r"\['bogus', 'max_evals'\].*batch_size"):
         metrics.games(model, BACKGROUND, X, bogus=1, max_evals=3)
     with pytest.raises(TypeError, match="bogus"):
         metrics.efficiency_gap(model, BACKGROUND, surrogates, X, bogus=1)

@@ -7,6 +7,7 @@ from harmonica_core import AnchoredSurrogate
 from shap_harmonica import (
     HarmonicaAnchor,
     HarmonicaAnchorConstrained,
+    HarmonicaExplainer,
     HarmonicaLocal,
     LowDegree,
 )
@@ -59,7 +60,6 @@ def test_local_is_fitted_near_the_input():
 @pytest.mark.parametrize(
     ("variant", "wrong", "words"),
     [
-        (HarmonicaLocal, {"radius": None}, "radius=None"),
         (HarmonicaLocal, {"radius": "a"}, "radius='a'"),
         (HarmonicaLocal, {"radius": 0}, "radius=0"),
         (HarmonicaAnchor, {"anchors": 0}, "anchors=0"),
@@ -69,7 +69,7 @@ def test_local_is_fitted_near_the_input():
         (LowDegree, {"alpha": 0.1}, "alpha=0.1, .* takes neither"),
         (LowDegree, {"alpha": "foo"}, "alpha='foo'"),
         (LowDegree, {"terms": [(99,)]}, "takes neither"),
-        *((variant, {"solver": "lasso"}, "solver='lasso'") for variant in VARIANTS),
+        *((variant, {"engine": "ridge"}, "engine='ridge'") for variant in VARIANTS),
         *((variant, {"degree": 0}, "degree=0") for variant in VARIANTS),
     ],
 )
@@ -89,3 +89,23 @@ def test_a_radius_larger_than_the_number_of_features_means_all():
     explainer = HarmonicaLocal(model, np.zeros((1, 4)), radius=9)
     explainer(X[:, :4])
     assert explainer.surrogates[0].radius == 4
+
+
+@pytest.mark.parametrize(
+    ("explainer", "options"),
+    [
+        *((variant, {}) for variant in VARIANTS),
+        (HarmonicaExplainer, {"degree": 1}),
+        (HarmonicaExplainer, {"degree": 2}),
+        (HarmonicaExplainer, {"degree": 2, "engine": "lasso"}),
+    ],
+)
+def test_values_add_up_and_their_deviations_are_stated(explainer, options):
+    def steep(x):
+        return np.tanh(x.sum(axis=1)) + x[:, 0] * x[:, 1] * x[:, 2]
+
+    rows = RNG.normal(size=(2, 13))
+    explanation = explainer(steep, np.zeros((1, 13)), **options)(rows, max_evals=120)
+    total = explanation.base_values + explanation.values.sum(axis=1)
+    np.testing.assert_allclose(total, steep(rows), atol=1e-9)
+    assert (explanation.error_std > 0).mean() > 0.9

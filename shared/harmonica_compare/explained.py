@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from harmonica_core._types import Floats, Masks
-from harmonica_core.design.masks import all_masks
 from harmonica_core.basis.transform import spectrum_of_values
+from harmonica_core.design.masks import all_masks
 
 # A function without a spectrum of its own is enumerated up to so many features.
 _MOST_ENUMERATED = 14

@@ -28,7 +28,6 @@ from harmonica_core.checks import check_unmasked
 from harmonica_core.parallel import row_chunks
 from harmonica_core.resilience import BatchSize
 
-
 # Rows that the shared prior is learnt from.
 _LEARNT_FROM = 32
 

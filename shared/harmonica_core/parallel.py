@@ -78,8 +78,8 @@ def iterate_parallel(
 
     Examples
     --------
-    >>> list(iterate_parallel(lambda n: n * n, range(4)))
-    [0, 1, 4, 9]
+    >>> list(iterate_parallel(len, ["ab", "c"]))
+    [2, 1]
     """
     n_jobs = check_n_jobs(n_jobs)
     n_workers = joblib.effective_n_jobs(n_jobs)

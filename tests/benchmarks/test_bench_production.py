@@ -17,8 +17,8 @@ import psutil
 import pytest
 
 from harmonica_core import ValueCache, fit_surrogate
-from harmonica_core.evaluate import evaluate
 from harmonica_core.design.masks import masks_from_numbers, uniform_draws
+from harmonica_core.evaluate import evaluate
 from harmonica_core.parallel import iterate_parallel, row_chunks
 
 MODEL = """

@@ -19,8 +19,8 @@ from sklearn.linear_model import Lasso, LassoCV
 from threadpoolctl import threadpool_limits
 
 from harmonica_core import basis, fit_surrogates
-from harmonica_core.engine.lasso.solve import fit_sparse
 from harmonica_core.design.masks import uniform_draws
+from harmonica_core.engine.lasso.solve import fit_sparse
 
 SLOW = bool(os.environ.get("HARMONICA_SLOW"))
 FIT = Path(__file__).with_name("one_fit.py")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -20,6 +20,7 @@ from harmonica_core import basis, storage
 from harmonica_core._types import Floats, Masks, Table, Values
 from harmonica_core.design.masks import check_masks
 from harmonica_core.evaluate import Evaluated
+from harmonica_core.result.by_name import answer_by_name
 from harmonica_core.result.estimate import Estimate
 from harmonica_core.result.indices import Interactions
 from harmonica_core.result.surrogate import Surrogate
@@ -174,8 +175,10 @@ class AnchoredSurrogate(Askable):
         """Index ``(n_masks,)`` of the anchor that each mask belongs to."""
         return nearest_anchor(check_masks(masks, self.n_features), self.anchors)
 
-    def __call__(self, masks: Any) -> Values:
-        """Predict: ``(n_masks,)`` or ``(n_masks, n_outputs)``; a row for each mask."""
+    def __call__(self, masks: Any) -> Any:
+        """Predict: ``(n_masks,)`` or ``(n_masks, n_outputs)``; see `Surrogate`."""
+        if isinstance(masks, Mapping):
+            return answer_by_name(self, masks)
         checked = check_masks(masks, self.n_features)
         cell = nearest_anchor(checked, self.anchors)
         out = np.zeros((len(checked), *self.own.coef.shape[1:]))
@@ -190,6 +193,10 @@ class AnchoredSurrogate(Askable):
         """What attributions are read from: f itself if it is known, else ``own``."""
         return self.own if self.exact is None else self.exact
 
+    def without(self, *features: str | int) -> Any:
+        """Return the answer when features, by name or number, are removed."""
+        return self(dict.fromkeys(features, False))
+
     def shapley_values(self, return_std: bool = False) -> Any:
         """Return the Shapley values of ``attributed``.
 
@@ -197,7 +204,9 @@ class AnchoredSurrogate(Askable):
         the second is not the whole g's ``base_value`` when "all removed" belongs to
         another anchor. With ``return_std`` as in `Surrogate.shapley_values`.
         """
-        return self.attributed.shapley_values(return_std)
+        one = self.attributed
+        one = one if one.error is not None else self._in_one(one)
+        return one.shapley_values(return_std)
 
     def interactions(self, order: int = 2, index: str = "SII") -> Interactions:
         """Interactions of ``attributed``: see `Surrogate.interactions`."""

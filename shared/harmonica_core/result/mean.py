@@ -103,7 +103,18 @@ class Mean:
         own = self.posterior.shapley()
         if len(self.table):
             own = own + basis.shapley_of_terms(self.table, self.coef, n)
+        if self.posterior.regression.prior.degree is None:
+            own = own + self._rounding(own)
         return self._scattered(own, n_features)
+
+    def _rounding(self, shapley: Floats) -> Floats:
+        """Return each value's share of what rounding left them to differ from f."""
+        kept = self.masks.sum(axis=1)
+        full, empty = int(kept.argmax()), int(kept.argmin())
+        if kept[full] < self.masks.shape[1] or kept[empty] > 0:
+            return np.zeros(self.n_outputs)
+        gap = self.values[full] - self.values[empty] - shapley.sum(axis=0)
+        return np.asarray(gap / self.masks.shape[1])
 
     def shapley_std(self, n_features: int) -> Floats:
         """Return their standard deviations: (n_features, n_outputs)."""
@@ -120,7 +131,7 @@ class Mean:
         else:
             least = np.zeros(self.n_outputs) if error is None else np.ravel(error.value)
             table, coef = found_terms(self.posterior, least)
-            table, coef = _sum_of_terms(table, coef, self.table, self.coef)
+            table, coef = sum_of_terms(table, coef, self.table, self.coef)
         if self.features is None:
             return table, coef
         label = np.append(self.features, -1).astype(np.int32)
@@ -151,12 +162,14 @@ def _spectrum(values: Floats, n: int) -> tuple[Table, Floats]:
     return table, full[basis.term_numbers(table, n)]
 
 
-def _sum_of_terms(
+def sum_of_terms(
     left: Table, left_coef: Floats, right: Table, right_coef: Floats
 ) -> tuple[Table, Floats]:
     """Return the union of two tables and the sums of their coefficients."""
     if not len(right):
         return left, left_coef
+    if not len(left):
+        return right, right_coef
     width = max(left.shape[1], right.shape[1])
     both = np.concatenate(
         [

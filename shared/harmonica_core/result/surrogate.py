@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -20,6 +20,7 @@ from harmonica_core.checks import (
 from harmonica_core.design.masks import check_masks
 from harmonica_core.evaluate import Evaluated
 from harmonica_core.result import indices
+from harmonica_core.result.by_name import answer_by_name
 from harmonica_core.result.estimate import Estimate
 from harmonica_core.result.indices import Interactions
 from harmonica_core.result.mean import Mean
@@ -180,8 +181,15 @@ class Surrogate(Askable):
         """Coefficients as ``(n_terms, n_outputs)``."""
         return self.coef.reshape(len(self.coef), self.n_outputs)
 
-    def __call__(self, masks: Any) -> Values:
-        """Predict: ``(n_masks,)`` or ``(n_masks, n_outputs)``; a row for each mask."""
+    def __call__(self, masks: Any) -> Any:
+        """Predict: ``(n_masks,)`` or ``(n_masks, n_outputs)``; a row for each mask.
+
+        A mapping from names or numbers of features to "is it kept", such as
+        ``{"home": 0}``, is one mask in which all others are kept; it gives a float, or
+        ``(n_outputs,)``.
+        """
+        if isinstance(masks, Mapping):
+            return answer_by_name(self, masks)
         checked = check_masks(masks, self.n_features)
         with one_thread():
             if self.mean is not None:
@@ -189,6 +197,18 @@ class Surrogate(Askable):
             else:
                 out = basis.predict(checked, self.table, self.coef_columns)
         return out[:, 0] if self.one_output else out
+
+    def without(self, *features: str | int) -> Any:
+        """Return the answer when features, by name or number, are removed.
+
+        Examples
+        --------
+        >>> g = Surrogate(2, ((), (0,), (0, 1)), np.array([1.0, 0.5, 0.25]))
+        >>> g = g.with_names(["age", "home"])
+        >>> g.without("home"), g({"home": 0}), g.without("age", "home")
+        (1.25, 1.25, 0.75)
+        """
+        return self(dict.fromkeys(features, False))
 
     def predict(self, masks: Any, return_std: bool = False) -> Any:
         """Return the answers for masks, with ``return_std`` also their deviations.
@@ -231,7 +251,9 @@ class Surrogate(Askable):
 
         ``phi_i = 2 * sum_{S contains i, |S| odd} a_S / |S|``; they sum to
         ``g(all kept) - g(all removed)``. With ``return_std`` a pair: the values and
-        their standard deviations.
+        their standard deviations. A polynomial from m masks has coefficients with a
+        standard error of about ``I_2 / sqrt(m)``, and a value is mostly twice its
+        feature's coefficient.
 
         Examples
         --------
@@ -245,10 +267,13 @@ class Surrogate(Askable):
         phi = phi[:, 0] if self.one_output else phi
         if not return_std:
             return phi
-        std = np.zeros((self.n_features, self.n_outputs))
         if self.mean is not None:
             with one_thread():
                 std = self.mean.shapley_std(self.n_features)
+        else:
+            std = np.zeros((self.n_features, self.n_outputs))
+            if self.error is not None:
+                std += 2 * self.error.value / np.sqrt(max(1, self.n_evaluations))
         return phi, std[:, 0] if self.one_output else std
 
     def _shapley(self) -> Floats:

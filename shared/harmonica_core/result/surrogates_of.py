@@ -138,29 +138,36 @@ def posterior_surrogates(
     columns = values.reshape(*values.shape[:2], -1)
     n_functions, n_outputs = columns.shape[1:]
     inside = draw.in_ball(masks, radius)
-    flat = columns.reshape(len(columns), -1)
-    model = fit.posterior.scale * fit.posterior.regression.typical_std(radius)
-    spread = unit_of(np.abs(flat).max(axis=0))
-    spread = spread * (flat / spread).std(axis=0)
-    stated = stated_error(masks[inside], fit.left_out[inside], model, spread, radius)
+    # numpy adds up a single column in another order than one of several.
+    flat = np.pad(columns.reshape(len(columns), -1), ((0, 0), (0, 1)))
+    left_out = np.pad(fit.left_out[inside], ((0, 0), (0, 1)))
+    scale = np.append(fit.posterior.scale, 0.0)
+    model = scale * fit.posterior.regression.typical_std(radius)
+    unit = unit_of(np.abs(flat).max(axis=0))
+    spread = unit * (flat / unit).std(axis=0)
+    stated = stated_error(masks[inside], left_out, model, spread, radius)
     error = stated.error
     out = []
     for k in range(n_functions):
         block = slice(k * n_outputs, (k + 1) * n_outputs)
         pick = 0 if one_output else slice(None)
+        own = fit.coef[:, block]
+        # Its own terms only: what is added up must not depend on other functions.
+        active = np.flatnonzero(own.any(axis=1))
         mean = Mean(
             fit.posterior.column(block),
             columns[:, k],
             one_output,
-            fit.table,
-            fit.coef[:, block],
+            basis.trim(fit.table[active]),
+            own[active],
             stated.calibration[block],
         )
+        value = np.asarray(error.value)[block]
         out.append(
             Surrogate(
                 n_features=masks.shape[1],
                 error=Estimate(
-                    np.asarray(error.value)[block][pick],
+                    value[pick],
                     np.asarray(error.standard_error)[block][pick],
                     len(masks),
                 ),

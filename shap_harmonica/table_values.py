@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from harmonica_core._types import Floats, Masks, Values
 from shap_harmonica import inputs as kinds
+from shap_harmonica._types import Floats, Masks, Values
 from shap_harmonica.background import Background
-from shap_harmonica.calls import new_call_size
 from shap_harmonica.groups import feature_of_columns
 from shap_harmonica.inputs import Inputs
 from shap_harmonica.links import Link, apply_link
-from shap_harmonica.models import Model, as_rows, call_strictly
-
-Advance = Callable[[int], None]
+from shap_harmonica.model_function import (
+    Model,
+    as_rows,
+    call_strictly,
+    new_call_size,
+)
+from shap_harmonica.surrogates import Advance, Rows
 
 # Bytes of masked rows in one "auto" call of the model, and its smallest and largest.
 _CALL_BYTES = 1 << 23
@@ -36,14 +38,8 @@ class Table:
 
     ``value(mask) = link(sum_b w_b model(x where kept, background_b elsewhere))``.
 
-    Parameters
-    ----------
-    model : callable, rows -> (n_rows,) or (n_rows, n_outputs)
-    background : Background
-    link : callable
-    groups : labels, optional
-        Columns to remove together, see `groups.feature_of_columns`; a background may
-        bring its own. Each column is a feature by default.
+    A feature is a column, or a group of columns: of ``groups`` (see
+    `groups.feature_of_columns`) or the background's own.
     """
 
     def __init__(
@@ -116,6 +112,27 @@ class Table:
         np.logical_or.at(out, self.feature_of, differs.T)
         return out.T
 
+    def as_functions(self, rows: Any, batch_size: Any, everything: bool) -> Rows:
+        """Return rows as functions of masks of the features that vary, or of all."""
+        base = np.asarray(self.expected_value(rows, batch_size))
+        bound = self.inputs(rows)
+        differs = self.varying(bound) | everything
+        features = [np.flatnonzero(row) for row in differs]
+        size = call_rows(self, batch_size)
+
+        def evaluate(numbers: Any, masks: Masks, advance: Advance) -> list[Values]:
+            some = masks.any(axis=1)  # without any feature it is the background
+            out = np.empty((len(masks), len(numbers), *base.shape))
+            out[~some] = base
+            if some.any():
+                varying = np.stack([features[i] for i in numbers])
+                out[some] = self.values(
+                    bound, numbers, varying, masks[some], size, advance
+                )
+            return [out[:, k] for k in range(len(numbers))]
+
+        return Rows(evaluate, features, [self.n_features] * len(differs), base.size)
+
     def values(
         self,
         bound: Inputs,
@@ -125,19 +142,11 @@ class Table:
         batch_size: int,
         advance: Advance,
     ) -> Values:
-        """Values ``(m, R)`` or ``(m, R, n_outputs)`` of the same masks for R rows.
+        """Return values ``(m, R[, n_outputs])`` of the same masks for R rows.
 
-        Parameters
-        ----------
-        bound : Inputs
-        rows : int (R,)
-        varying : int (R, v)
-            Features that each column of ``masks`` stands for; all others are kept.
-        masks : bool (m, v)
-        batch_size : int
-            Model rows per call; fewer where that many do not fit into memory.
-        advance : callable
-            Told the number of finished (row, mask) pairs.
+        ``varying (R, v)`` are the features that the columns of ``masks (m, v)`` stand
+        for; all others are kept. A call has ``batch_size`` model rows, or fewer where
+        memory is short; ``advance`` is told the number of finished masks.
         """
         n_pairs, n_fill = len(rows) * len(masks), len(self.background.weights)
         averages: Any = None

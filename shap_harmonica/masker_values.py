@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 import shap
 
-from harmonica_core._types import Floats, Masks, Values
-from shap_harmonica.calls import call_size_of
+from shap_harmonica._types import Floats, Masks, Values
 from shap_harmonica.groups import feature_of_columns, patches
 from shap_harmonica.links import Link, apply_link
-from shap_harmonica.models import Model, as_rows
+from shap_harmonica.model_function import Model, as_rows, call_size_of
+from shap_harmonica.surrogates import Advance, Rows
 
 # Bytes of masked inputs in one "auto" call, and the most inputs in it.
 _CALL_BYTES = 1 << 25
@@ -25,24 +25,21 @@ _CALL_INPUTS = 256
 class MaskedRow:
     """One input behind a masker: a function of masks of its features.
 
-    Parameters
-    ----------
-    model : callable
-    masker : callable ``masker(mask, *args)``, SHAP's protocol
-    link : callable
-    args : tuple
-        The model's arguments for this input.
-    groups : labels or callable, optional
-        Mask columns to remove together, see `groups.feature_of_columns`.
+    The masker is called as ``masker(mask, *args)`` (SHAP's protocol) with the model's
+    arguments for this input. ``groups`` are mask columns to remove together, see
+    `groups.feature_of_columns`.
     """
 
     def __init__(
         self, model: Model, masker: Any, link: Link, args: tuple[Any, ...], groups: Any
     ) -> None:
-        if not callable(masker):
+        check_masker(masker)
+        if getattr(masker, "text_data", False) and not isinstance(args[0], str):
+            shape = np.shape(args[0])
             raise TypeError(
-                f"masker={masker!r}; needed a background (array, DataFrame), a SHAP "
-                "masker or a function masker(mask, x): pass it after the model"
+                f"got an input of shape {shape} for a {type(masker).__name__} masker; "
+                "needed strings: for rows of a table pass background rows instead of "
+                "the masker"
             )
         self.model, self.masker, self.link, self.args = model, masker, link, args
         self.call_size = call_size_of(masker)
@@ -50,6 +47,7 @@ class MaskedRow:
         self.n_columns = int(sum(np.prod(shape) for shape in self.shapes))
         if groups is None and getattr(masker, "image_data", False):
             groups = patches(np.shape(args[0]))
+        self.has_own_features = callable(groups) or getattr(masker, "text_data", False)
         self.feature_of = (
             None
             if groups is None
@@ -139,6 +137,38 @@ class MaskedRow:
             raw = self.model(*[_take(argument, part) for argument in joined])
             outputs.append(as_rows(raw, part.stop - part.start))
         return np.concatenate(outputs)
+
+
+def masked_functions(
+    inputs: list[MaskedRow], batch_size: Any, everything: bool
+) -> Rows:
+    """Return inputs as functions of masks of the features that vary, or of all.
+
+    Words of texts and segments found for each image mean something else in every
+    input, so those share no prior.
+    """
+    features = [np.arange(x.n_features) if everything else x.varying() for x in inputs]
+
+    def evaluate(numbers: Any, masks: Masks, advance: Advance) -> list[Values]:
+        out = []
+        for i in numbers:
+            out.append(inputs[i].values(features[i], masks, batch_size))
+            advance(len(masks))
+        return out
+
+    counts = [x.n_features for x in inputs]
+    own = any(x.has_own_features for x in inputs) or len(set(counts)) > 1
+    return Rows(evaluate, features, counts, alike=not own)
+
+
+def check_masker(masker: Any) -> None:
+    """Refuse what is neither a background nor a masker."""
+    if not callable(masker):
+        raise TypeError(
+            f"masker={masker!r}; needed a background (array, DataFrame), a SHAP masker "
+            "or a function masker(mask, x): pass it after the model, such as "
+            "HarmonicaExplainer(model.predict, X_background)"
+        )
 
 
 def mask_shapes(masker: Any, args: tuple[Any, ...]) -> list[tuple[int, ...]]:

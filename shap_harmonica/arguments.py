@@ -1,4 +1,4 @@
-"""What the user passes as X: checked, counted, named."""
+"""What the user passes: rows, names and keywords, checked."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse
 
-from harmonica_core.checks import is_whole
-from harmonica_core.result.indices import INDICES, check_index
+from harmonica_core import BatchSize, indices
 from shap_harmonica.background import Background, one_row_frame
 
 # Arguments of other SHAP explainers that a swapped-in call may carry along.
@@ -45,20 +44,29 @@ def check_rows(X: Any, background: Background) -> tuple[Any, np.ndarray]:
         )
     if len(X) == 0:
         raise ValueError("X has no rows; needed at least one row to explain")
-    _check_order(X, background)
+    _check_columns(X, background)
     return X, X.to_numpy() if isinstance(X, pd.DataFrame) else X
 
 
-def _check_order(X: Any, background: Background) -> None:
-    """Refuse the same columns in another order: values would change places."""
-    if not isinstance(X, pd.DataFrame) or background.names is None:
+def _check_columns(X: Any, background: Background) -> None:
+    """Refuse other columns than the background's: values would change places."""
+    named = isinstance(X, pd.DataFrame) and not isinstance(X.columns, pd.RangeIndex)
+    if not named or background.names is None or background.groups is not None:
         return
     own, expected = list(X.columns), list(background.names)
-    if own != expected and set(own) == set(expected):
+    if own == expected:
+        return
+    if set(own) == set(expected):
         raise ValueError(
             f"X has the background's columns in another order ({own[:5]} ... instead "
             f"of {expected[:5]} ...); pass X[list(background.columns)]"
         )
+    new = [name for name in own if name not in expected][:5]
+    gone = [name for name in expected if name not in own][:5]
+    raise ValueError(
+        f"X has columns {new} that the background does not have, and lacks {gone}; "
+        "needed the background's columns: rename them, or pass X.to_numpy()"
+    )
 
 
 def table_names(
@@ -103,35 +111,36 @@ def check_batch_size(batch_size: Any) -> Any:
     """Return the model rows per call, or "auto"."""
     if isinstance(batch_size, str) and batch_size == "auto":
         return batch_size
-    if not is_whole(batch_size) or batch_size < 1:
-        raise ValueError(
-            f'batch_size={batch_size!r}; needed a whole number of rows >= 1 or "auto"'
-        )
-    return int(batch_size)
+    return BatchSize(batch_size).size
 
 
 def refuse_unknown(kwargs: dict[str, Any]) -> None:
     """Let other explainers' arguments pass, and name what nobody knows."""
+    if "solver" in kwargs:
+        raise TypeError(
+            f'solver={kwargs["solver"]!r} is gone; needed engine="auto", "bayes" or '
+            '"lasso"'
+        )
     unknown = sorted(set(kwargs) - _FOREIGN)
     if unknown:
         raise TypeError(f"unknown arguments {unknown}; see help(HarmonicaExplainer)")
 
 
-def warn_about_l1(kwargs: dict[str, Any]) -> None:
+def warn_about_l1(kwargs: dict[str, Any], stacklevel: int = 3) -> None:
     """Take KernelExplainer's ``l1_reg`` out, with a warning."""
     if kwargs.pop("l1_reg", None) is not None:
         warnings.warn(
-            "l1_reg is ignored: the default fit has no L1 penalty; set alpha= on the "
-            "explainer for a sparse one",
-            stacklevel=3,
+            "l1_reg is ignored, as it is not needed: the default fit has no L1 penalty;"
+            " set alpha= on the explainer for a sparse one",
+            stacklevel=stacklevel,
         )
 
 
 def check_pair_index(index: object) -> str:
     """Return the spelling of an index that has pairs."""
-    pairs = [name for name in INDICES if name not in ("SV", "BV")]
+    pairs = [name for name in indices.INDICES if name not in ("SV", "BV")]
     try:
-        name = check_index(index)
+        name = indices.check_index(index)
     except ValueError:
         name = ""
     if name not in pairs:

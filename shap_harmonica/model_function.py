@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
+import weakref
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from harmonica_core._types import Floats
+from harmonica_core import BatchSize
+from shap_harmonica._types import Floats
 
 Model = Callable[..., Any]
+
+_of_maskers: weakref.WeakKeyDictionary[Any, BatchSize] = weakref.WeakKeyDictionary()
 
 # scikit-learn's two warnings about a model that was fitted on the other kind of input.
 _NAMES_MISMATCH = r"X (has|does not have valid) feature names"
@@ -88,3 +93,25 @@ def call_strictly(model: Model, data: Any) -> Any:
     with warnings.catch_warnings():
         warnings.filterwarnings("error", message=_NAMES_MISMATCH)
         return model(data)
+
+
+def new_call_size() -> BatchSize:
+    """Return the model rows per call: any number, until memory runs out."""
+    return BatchSize(sys.maxsize)
+
+
+def call_size_of(masker: Any) -> BatchSize:
+    """Return what is known of a masker's inputs: all of them share one size."""
+    try:
+        return _of_maskers.setdefault(masker, new_call_size())
+    except TypeError:  # neither hashes nor weak references: known to one input only
+        return new_call_size()
+
+
+def class_names(model: Any) -> list[str] | None:
+    """Return the classes of a scikit-learn model whose ``predict_proba`` is given."""
+    owner = getattr(model, "__self__", None)
+    if getattr(model, "__name__", "") not in ("predict_proba", "predict_log_proba"):
+        return None
+    classes = np.asarray(getattr(owner, "classes_", None))
+    return [str(name) for name in classes] if classes.ndim == 1 else None
