@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 
-from harmonica_core import ValueCache, fit_surrogate, input_key
+from harmonica_core import Calls, ValueCache, fit_surrogate, input_key
 from harmonica_core.design.masks import all_masks, uniform_draws
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -58,9 +58,9 @@ def test_a_rerun_evaluates_nothing_and_gives_the_same_bits(path, n_features, n_o
     settings = {"degree": 2, "budget": 200, "alpha": 0.01}
     plain = fit_surrogate(f, n_features, **settings)
     f.take()
-    first = fit_surrogate(f, n_features, **settings, cache=path, cache_key="m")
+    first = fit_surrogate(f, n_features, **settings, calls=Calls(cache=path, cache_key="m"))
     assert len(f.take()) == plain.n_evaluations
-    again = fit_surrogate(f, n_features, **settings, cache=path, cache_key="m")
+    again = fit_surrogate(f, n_features, **settings, calls=Calls(cache=path, cache_key="m"))
     assert f.take() == []
     same_bits(plain, first)
     same_bits(first, again)
@@ -68,9 +68,9 @@ def test_a_rerun_evaluates_nothing_and_gives_the_same_bits(path, n_features, n_o
 
 def test_a_larger_budget_extends_the_old_samples(path):
     f = Counted(14)
-    fit_surrogate(f, 14, 1, 100, 0.1, cache=path, cache_key="m")
+    fit_surrogate(f, 14, 100, 1, alpha=0.1, calls=Calls(cache=path, cache_key="m"))
     old = set(f.take())
-    larger = fit_surrogate(f, 14, 1, 160, 0.1, cache=path, cache_key="m")
+    larger = fit_surrogate(f, 14, 160, 1, alpha=0.1, calls=Calls(cache=path, cache_key="m"))
     new = f.take()
     assert len(new) == 60
     assert not old & set(new)
@@ -87,9 +87,9 @@ def test_a_model_that_breaks_loses_nothing(path):
         return f(masks)
 
     with pytest.raises(RuntimeError, match="down"):
-        fit_surrogate(breaks, 8, batch_size=50, cache=path, cache_key="m")
+        fit_surrogate(breaks, 8, calls=Calls(batch_size=50, cache=path, cache_key="m"))
     paid = f.take()
-    fit_surrogate(f, 8, cache=path, cache_key="m")
+    fit_surrogate(f, 8, calls=Calls(cache=path, cache_key="m"))
     assert not set(paid) & set(f.take())
     assert len(paid) == 150
 
@@ -98,7 +98,7 @@ def test_keys_keep_models_and_inputs_apart(path):
     f, g = Counted(5, seed=1), Counted(5, seed=2)
     with ValueCache(path) as cache:
         for function, key in [(f, ("f", "1")), (g, ("g", "1")), (g, ("f", "2"))]:
-            found = fit_surrogate(function, 5, cache=cache, cache_key=key)
+            found = fit_surrogate(function, 5, calls=Calls(cache=cache, cache_key=key))
             same_bits(found, fit_surrogate(function, 5))
         assert len(cache) == 3 * 32
 
@@ -108,19 +108,19 @@ def test_keys_keep_models_and_inputs_apart(path):
 )
 def test_a_cache_needs_a_key(path, key):
     with pytest.raises(ValueError, match="must not mix"):
-        fit_surrogate(Counted(4), 4, cache=path, cache_key=key)
+        fit_surrogate(Counted(4), 4, calls=Calls(cache=path, cache_key=key))
     assert not path.exists()
 
 
 def test_a_key_needs_a_cache():
     with pytest.raises(ValueError, match="add cache=path"):
-        fit_surrogate(Counted(4), 4, cache_key="m")
+        fit_surrogate(Counted(4), 4, calls=Calls(cache_key="m"))
 
 
 def test_a_key_belongs_to_one_shape(path):
-    fit_surrogate(Counted(4), 4, cache=path, cache_key="m")
+    fit_surrogate(Counted(4), 4, calls=Calls(cache=path, cache_key="m"))
     with pytest.raises(ValueError, match="holds masks of 4 features, this fit has 5"):
-        fit_surrogate(Counted(5), 5, cache=path, cache_key="m")
+        fit_surrogate(Counted(5), 5, calls=Calls(cache=path, cache_key="m"))
     before = path.read_bytes()
     with ValueCache(path) as cache:
         new = uniform_draws(4, 1, np.random.default_rng(0))
@@ -183,7 +183,7 @@ def test_foreign_files_are_refused_and_left_alone(path):
     for foreign in foreign_files(path):
         before = foreign.read_bytes()
         with pytest.raises(ValueError, match="is not a value cache"):
-            fit_surrogate(Counted(4), 4, cache=foreign, cache_key="m")
+            fit_surrogate(Counted(4), 4, calls=Calls(cache=foreign, cache_key="m"))
         assert foreign.read_bytes() == before
     left = {p.name for p in path.parent.iterdir()}
     assert left == {"text", "sqlite", "short"}
@@ -204,17 +204,17 @@ def test_folders_and_missing_folders(tmp_path):
 
 
 def test_a_changed_value_is_noticed(path):
-    fit_surrogate(Counted(4), 4, cache=path, cache_key="m")
+    fit_surrogate(Counted(4), 4, calls=Calls(cache=path, cache_key="m"))
     change(path, "UPDATE evaluated SET numbers = zeroblob(8) WHERE mask = x'F0'")
     with pytest.raises(ValueError, match="does not match its checksum"):
-        fit_surrogate(Counted(4), 4, cache=path, cache_key="m")
+        fit_surrogate(Counted(4), 4, calls=Calls(cache=path, cache_key="m"))
 
 
 def test_rows_moved_to_another_key_are_noticed(path):
-    fit_surrogate(Counted(4), 4, cache=path, cache_key="m")
+    fit_surrogate(Counted(4), 4, calls=Calls(cache=path, cache_key="m"))
     change(path, "UPDATE inputs SET model = 'other'")
     with pytest.raises(ValueError, match="does not match its checksum"):
-        fit_surrogate(Counted(4), 4, cache=path, cache_key="other")
+        fit_surrogate(Counted(4), 4, calls=Calls(cache=path, cache_key="other"))
 
 
 def test_a_full_disk_keeps_what_was_paid(path, monkeypatch):
@@ -223,7 +223,7 @@ def test_a_full_disk_keeps_what_was_paid(path, monkeypatch):
 
     monkeypatch.setattr(ValueCache, "store", full)
     with pytest.raises(OSError, match="no space") as caught:
-        fit_surrogate(Counted(4), 4, batch_size=8, cache=path, cache_key="m")
+        fit_surrogate(Counted(4), 4, calls=Calls(batch_size=8, cache=path, cache_key="m"))
     assert len(caught.value.evaluated) == 8
 
 
@@ -258,7 +258,7 @@ def test_threads_share_one_cache(path):
     with ValueCache(path) as cache, concurrent.futures.ThreadPoolExecutor(8) as pool:
         fits = pool.map(
             lambda k: fit_surrogate(
-                f, 8, batch_size=16, cache=cache, cache_key=("m", str(k % 4))
+                f, 8, calls=Calls(batch_size=16, cache=cache, cache_key=("m", str(k % 4)))
             ),
             range(16),
         )

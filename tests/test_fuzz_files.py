@@ -14,6 +14,7 @@ from hypothesis.extra import numpy as st_numpy
 from harmonica_compare.results import Cell, Results
 from harmonica_compare.tasks import TaskError, TaskOptions, games
 from harmonica_core import (
+    Calls,
     AnchoredSurrogate,
     Surrogate,
     ValueCache,
@@ -247,7 +248,7 @@ def test_damaged_caches(cache_file, mutate):
             assert values.tobytes() == f(MASKS)[rows].tobytes()
         if len(rows) < len(MASKS):
             try:
-                fit_surrogate(f, 4, cache=path, cache_key=("m", "x"))
+                fit_surrogate(f, 4, calls=Calls(cache=path, cache_key=("m", "x")))
             except (ValueError, OSError):
                 pass
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from harmonica_core import fit_surrogate
+from harmonica_core import Calls, fit_surrogate
 from harmonica_core.design.masks import mask_numbers
 
 N_FEATURES, BUDGET, BATCH = 13, 4000, 16
@@ -39,12 +39,14 @@ def fit(folder, run):
     return fit_surrogate(
         slow,
         N_FEATURES,
-        1,
         BUDGET,
-        0.01,
-        cache=folder / "cache.sqlite",
-        cache_key=("model", "input"),
-        batch_size=BATCH,
+        degree=1,
+        alpha=0.01,
+        calls=Calls(
+            cache=folder / "cache.sqlite",
+            cache_key=("model", "input"),
+            batch_size=BATCH,
+        ),
     )
 
 

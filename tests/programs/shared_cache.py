@@ -2,16 +2,14 @@
 
 import sys
 
-from harmonica_core import fit_surrogate
+from harmonica_core import Calls, fit_surrogate
 
 
 def main(path):
     found = fit_surrogate(
         lambda masks: masks.sum(axis=1) ** 2,
         9,
-        cache=path,
-        cache_key="shared",
-        batch_size=4,
+        calls=Calls(cache=path, cache_key="shared", batch_size=4),
     )
     print("coef", found.terms, found.coef.tobytes().hex())
 
