@@ -176,6 +176,21 @@ def test_deviations_of_seen_masks_are_zero_and_of_others_positive():
     assert (std > 0).all() and std.shape == phi.shape == (12,)
 
 
+@pytest.mark.parametrize("budget", [201, 600])  # pairs and one single, unlike sizes
+@pytest.mark.parametrize("degree", [None, 3])
+def test_closed_forms_are_those_of_all_answers_of_12_features(budget, degree):
+    f = random_network(12, np.random.default_rng(4))
+    g = fit_surrogate(lambda masks: f(masks)[:, 0], 12, budget, degree)
+    answers = g(all_masks(12))
+    full = basis.spectrum_of_values(answers)
+    table = basis.terms_up_to(12, 12)
+    coef = full[basis.term_numbers(table, 12)]
+    found = [g.spectrum.get(term, 0.0) for term in basis.terms_of(table)]
+    np.testing.assert_allclose(found, coef, atol=1e-8)
+    phi = basis.shapley_of_terms(table, coef[:, None], 12)[:, 0]
+    np.testing.assert_allclose(g.shapley_values(), phi, atol=1e-8)
+
+
 @pytest.mark.parametrize("factor, shift", [(-3.0, 0.0), (1e-7, 1e-4), (1e9, -1e12)])
 def test_standardised_values_are_the_same_digits(factor, shift):
     values = np.random.default_rng(0).normal(size=(50, 2))
