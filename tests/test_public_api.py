@@ -53,8 +53,8 @@ def test_fit_surrogate_keeps_its_positional_order():
     assert names[:6] == [
         "value_function",
         "n_features",
-        "degree",
         "budget",
+        "degree",
+        "engine",
         "alpha",
-        "seed",
     ]

@@ -89,14 +89,15 @@ class ValueCache(CacheFile):
     Examples
     --------
     >>> import tempfile
-    >>> from harmonica_core import fit_surrogate
+    >>> from harmonica_core import Calls, fit_surrogate
     >>> def f(masks):
     ...     print("evaluates", len(masks))
     ...     return masks.sum(axis=1)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with ValueCache(folder + "/values.sqlite") as cache:
-    ...         g = fit_surrogate(f, 3, cache=cache, cache_key="sum/v1")
-    ...         g = fit_surrogate(f, 3, cache=cache, cache_key="sum/v1")
+    ...         calls = Calls(cache=cache, cache_key="sum/v1")
+    ...         g = fit_surrogate(f, 3, calls=calls)
+    ...         g = fit_surrogate(f, 3, calls=calls)
     evaluates 8
     """
 

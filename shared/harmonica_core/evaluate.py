@@ -167,6 +167,11 @@ def evaluate(
     ------
     EvaluationTimeout
         When the policy's timeout passed first.
+
+    Examples
+    --------
+    >>> evaluate(lambda masks: masks.sum(axis=1), np.eye(3, dtype=bool))
+    array([1., 1., 1.])
     """
     check_value_function(value_function)
     size = batch_size if isinstance(batch_size, BatchSize) else BatchSize(batch_size)

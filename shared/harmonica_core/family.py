@@ -81,9 +81,11 @@ def harmonica_anchor(
 
     Examples
     --------
+    >>> import numpy as np
     >>> f = lambda masks: np.maximum(masks.sum(axis=1) - 3, 0)  # a kink
     >>> one = harmonica(f, n_features=6, degree=1)
-    >>> two = harmonica_anchor(f, n_features=6, degree=1, anchors=2, engine="lasso")
+    >>> published = {"degree": 1, "engine": "lasso", "ends": False}
+    >>> two = harmonica_anchor(f, n_features=6, anchors=2, **published)
     >>> f"{one.error.value:.1f} with one, {two.error.value:.1f} with two"
     '0.4 with one, 0.2 with two'
     """

@@ -230,7 +230,14 @@ def fit_with(
     feature_names: Iterable[str] | None = None,
     output_names: Iterable[str] | None = None,
 ) -> Any:
-    """Draw, evaluate and fit as ``settings`` say; see `fit_surrogate`."""
+    """Draw, evaluate and fit as ``settings`` say; see `fit_surrogate`.
+
+    Examples
+    --------
+    >>> g = fit_with(Settings("low_degree"), lambda masks: 2.0 * masks[:, 0], 3)
+    >>> g.spectrum[(0,)]
+    1.0
+    """
     check_value_function(value_function)
     n_features = check_feature_count(n_features)
     feature_names = check_names(feature_names, n_features, "feature_names")

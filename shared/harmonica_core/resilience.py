@@ -84,13 +84,13 @@ class BatchSize:
 
     Examples
     --------
-    >>> from harmonica_core import fit_surrogate
+    >>> from harmonica_core import Calls, fit_surrogate
     >>> def f(masks):
     ...     if len(masks) > 2:
     ...         raise MemoryError
     ...     return masks.sum(axis=1)
     >>> size = BatchSize(1024)
-    >>> g = fit_surrogate(f, n_features=3, batch_size=size)
+    >>> g = fit_surrogate(f, n_features=3, calls=Calls(batch_size=size))
     >>> size
     BatchSize(2)
     """

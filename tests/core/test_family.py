@@ -276,8 +276,9 @@ def test_results_have_the_promised_types():
 @pytest.mark.parametrize("n_features", [1, 2, 30])
 @pytest.mark.parametrize("budget", [2, 3, 5])
 def test_the_smallest_budgets(request, name, n_features, budget):
-    if budget <= 3 and name in ("local", "anchor"):
-        request.applymarker(pytest.mark.xfail(reason="the error of one pair is NaN"))
+    if (name, n_features, budget) == ("local", 30, 2):
+        reason = "no mask of the neighbourhood is left to state an error"
+        request.applymarker(pytest.mark.xfail(reason=reason))
     method, options = FAMILY[name]
     found = method(
         lambda masks: masks.sum(axis=1) + 1.0,
@@ -306,9 +307,7 @@ def test_flaky_models_are_tried_again(name):
 
 @pytest.mark.parametrize("name", FAMILY)
 @pytest.mark.parametrize("scale", [1e200, 1e-200])
-def test_any_scale(request, name, scale):
-    if scale > 1 and name in ("local", "anchor"):
-        request.applymarker(pytest.mark.xfail(reason="the square of the spread"))
+def test_any_scale(name, scale):
     method, options = FAMILY[name]
     options = {key: v for key, v in options.items() if key == "anchors"}  # all "auto"
     one = method(smooth, N, degree=2, budget=100, **options)

@@ -53,12 +53,10 @@ def test_enumerated_fits_of_any_magnitude(table, degree, ends):
     np.testing.assert_allclose(total, found.full_value - found.base_value, atol=atol)
 
 
-# Squares of the spread overflow in standard deviations, which are not read here.
-@pytest.mark.filterwarnings("ignore:overflow encountered in square")
 @fuzzed
 @given(
     table=tables(),
-    budget=st.integers(4, 60),
+    budget=st.integers(2, 60),
     degree=st.none() | st.integers(1, 3),
     alpha=st.sampled_from(["auto", 0.0, 1e-3, 1e300]),
     radius=st.sampled_from([None, 1, 2]),
@@ -116,7 +114,7 @@ def test_odd_settings(data):
 @fuzzed
 @given(data=st.data())
 def test_odd_calls(data):
-    names = ["batch_size", "cache_key", "retries", "rate_limit", "timeout", "progress"]
+    names = ["batch_size", "cache_key", "retries", "timeout", "progress"]
     some = data.draw(st.sets(st.sampled_from(names), max_size=2))
     changed = {name: data.draw(odd, label=name) for name in sorted(some)}
     found = ours(
@@ -145,7 +143,7 @@ def test_odd_masks_and_values(masks, values):
 def test_odd_masks_for_a_surrogate(masks):
     surrogate = fit_surrogate(lambda masks: masks.sum(axis=1), 3)
     found = ours(lambda: surrogate(masks))
-    if found is not None:
+    if found is not None and not isinstance(masks, dict):
         assert found.tolist() == np.atleast_2d(masks).astype(float).sum(1).tolist()
 
 

@@ -180,8 +180,8 @@ OF_ONE = [
     (harmonica_anchor_constrained, {"consistency": True}, "consistency=True"),
     (harmonica_local, {"radius": 0}, "radius=0"),
     (harmonica_local, {"radius": -3}, "radius=-3"),
-    (low_degree, {"alpha": 0.1}, "Low-degree takes neither"),
-    (low_degree, {"terms": [(0,)]}, "Low-degree takes neither"),
+    (low_degree, {"alpha": 0.1}, "needed none of them for Low-degree"),
+    (low_degree, {"terms": [(0,)]}, "needed none of them for Low-degree"),
 ]
 
 

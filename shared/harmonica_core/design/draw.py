@@ -37,6 +37,11 @@ class Design:
         The first one is the input: everything kept.
     n_uniform : int, optional
         How many of the masks, the first ones, are uniform (anchors only).
+
+    Examples
+    --------
+    >>> Design(np.ones((1, 3), dtype=bool)).n_features
+    3
     """
 
     masks: Masks

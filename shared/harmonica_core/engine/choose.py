@@ -40,6 +40,14 @@ def fit_functions(
     Returns
     -------
     list of Surrogate or AnchoredSurrogate
+
+    Examples
+    --------
+    >>> from harmonica_core import draw_design
+    >>> design = draw_design(Settings(), n_features=4)
+    >>> (g,) = fit_functions(design, design.masks[:, :1] * 2.0, Settings())
+    >>> g.shapley_values().tolist()
+    [2.0, 0.0, 0.0, 0.0]
     """
     masks = check_masks(design.masks, design.n_features)
     values = _check_functions(values, masks)

@@ -24,6 +24,13 @@ def lift(
     """Relabel features: number k of surrogate r becomes ``features[r, k]``.
 
     Surrogates of the same features share their lifted masks.
+
+    Examples
+    --------
+    >>> g = Surrogate(2, ((0,), (0, 1)), np.array([0.5, 0.25]))
+    >>> (lifted,) = lift([g], np.array([[1, 4]]), n_features=5)
+    >>> lifted.spectrum
+    {(1,): 0.5, (1, 4): 0.25}
     """
     if features.shape[1] == n_features:
         return surrogates

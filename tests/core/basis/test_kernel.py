@@ -16,7 +16,7 @@ PRIORS = [
     for n in (1, 2, 5, 8)
     for degree in (None, 1, 2, 3, 5)
     if degree is None or degree <= n
-]
+] + [pytest.param(12, None, id="n=12, degree=None")]
 
 
 def signs_of(n, n_masks=40, seed=0):

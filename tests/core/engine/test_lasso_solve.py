@@ -64,7 +64,7 @@ def test_gap_of_something_else_is_not_small():
     assert wrong[0] > 1e-3
 
 
-@pytest.mark.parametrize("seed", range(50))
+@pytest.mark.parametrize("seed", range(12))
 def test_sparse_polynomials_are_recovered_exactly(seed):
     rng = np.random.default_rng(seed)
     n_features = (10, 25, 40)[seed % 3]
@@ -145,7 +145,7 @@ def test_memory_bounds_the_targets_at_once(monkeypatch):
     np.testing.assert_allclose(bounded.coef, unbounded.coef, atol=1e-10)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     factor=st.sampled_from([-3.0, 1e-6, 1e6, 0.37]),
     shift=st.sampled_from([0.0, -2.0, 1e3]),
@@ -164,7 +164,7 @@ def test_scaled_and_shifted_values_scale_the_fit(factor, shift, seed):
     np.testing.assert_allclose(moved.alpha, abs(factor) * plain.alpha, rtol=1e-6)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(seed=st.integers(0, 100))
 def test_renamed_features_rename_the_terms(seed):
     rng = np.random.default_rng(seed)

@@ -90,12 +90,19 @@ def test_the_loss_is_the_negative_log_likelihood(paired, n_functions, degree):
     quadratic = np.einsum("tc,ts,sc->c", y, p, y)
     expected = (len(y) - 1) / 2 * np.log(quadratic / (len(y) - 1)).sum()
     expected += n_functions / 2 * (np.linalg.slogdet(gram)[1] + np.log(total))
-    relevance, rates, *_ = shape.split(theta)
-    expected += learning._PULL * (relevance**2).sum()
-    if len(rates):
-        apart = rates - rates.mean(axis=1, keepdims=True)
-        expected += learning._RATE_PULL * (apart**2).sum()
+    pulls, _ = learning._add_pulls(shape, theta, 0.0, np.zeros_like(theta))
+    expected += pulls
     assert learning.loss(shape, theta, data)[0] == pytest.approx(expected, rel=1e-9)
+
+
+def test_nothing_pulls_where_learning_starts():
+    for degree in (None, 2):
+        shape = learning._Shape.of(N, degree)
+        start = shape.start()
+        value, slope = learning._add_pulls(shape, start, 0.0, np.zeros_like(start))
+        assert value == pytest.approx(0) and not slope.any()
+        away = start + 0.3 * np.random.default_rng(0).normal(size=len(start))
+        assert learning._add_pulls(shape, away, 0.0, np.zeros_like(start))[0] > 0.01
 
 
 @pytest.mark.parametrize("paired", [True, False])

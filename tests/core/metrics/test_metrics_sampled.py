@@ -12,7 +12,7 @@ from harmonica_core.design import masks as draw
 from harmonica_core.metrics import kernels, shells
 
 N = 9
-REPETITIONS = 2000
+REPETITIONS = 700
 RNG = np.random.default_rng(20)
 MASKS = draw.all_masks(N)
 F = RNG.normal(size=1 << N) * 0.3 + (MASKS[:, 0] & MASKS[:, 1]) + 0.4 * MASKS[:, 2]
@@ -31,7 +31,7 @@ def _low_terms(degree):
     return [(term, a) for term, a in spectrum.items() if len(term) <= degree]
 
 
-def check_sampled(sampled, truth, ratio=(0.9, 1.12)):
+def check_sampled(sampled, truth, ratio=(0.87, 1.16)):
     """z-test of the mean; stated standard errors against the observed spread."""
     found = [sampled(seed) for seed in range(REPETITIONS)]
     assert not any(estimate.exact for estimate in found)
@@ -141,9 +141,9 @@ def test_truthful_gap_is_unbiased_where_the_naive_estimate_is_not(degree):
         F, G(MASKS), [term for term, _ in _low_terms(degree)]
     )
     assert metrics.truthful_gap(F, G, N, degree).value == pytest.approx(truth)
-    naive = [naive_gap(G, degree, seed, 150) for seed in range(1000)]
+    naive = [naive_gap(G, degree, seed, 150) for seed in range(400)]
     z = (np.mean(naive) - truth) / (np.std(naive) / math.sqrt(len(naive)))
-    assert z > 8
+    assert z > 5
     check_sampled(
         lambda seed: metrics.truthful_gap(
             F, G, N, degree, seed=seed, max_evaluations=150

@@ -80,7 +80,7 @@ def test_misfits_are_explained():
     with pytest.raises(ValueError, match="image is 2 x 3 but segments are 3 x 2"):
         picture.encode(np.zeros((2, 3)), np.arange(6).reshape(3, 2), 6)
     with pytest.raises(ValueError, match="2 distinct labels; needed 4"):
-        picture.encode(np.zeros((1, 2)), [[0, 1]], 4)
+        picture.encode(np.zeros((1, 2)), [[0, 9]], 4)
     with pytest.raises(ValueError, match=r"image has shape \(2,\)"):
         picture.as_pixels(np.zeros(2))
     with pytest.raises(ValueError, match=r"segments have shape \(2, 1, 2\)"):
