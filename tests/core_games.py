@@ -60,7 +60,7 @@ def predict(fit, masks):
 
 
 def random_prior(n_features, degree=None, n_products=2, seed=0):
-    """Return a prior with unequal features; without products where there is a degree."""
+    """Return a prior with unequal features; a degree leaves no products."""
     rng = np.random.default_rng(seed)
     n_orders, n_products = (
         (min(3, n_features), n_products) if degree is None else (degree, 0)

@@ -1,6 +1,6 @@
 """Slow oracles, straight from the definitions. Small functions; append at the end.
 
-A game is an array of ``2**n`` values in the order of `harmonica_core.design.masks.all_masks`:
+A game is an array of ``2**n`` values in the order of `design.masks.all_masks`:
 bit i of the position says whether feature i is kept. A coalition is a Python set or
 tuple of kept features.
 """

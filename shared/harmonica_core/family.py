@@ -98,7 +98,7 @@ def harmonica_anchor_constrained(
     """Harmonica-anchor-constrained: all anchors at once, pulled towards their mean.
 
     Minimises ``L_f + l1 L_r + l2 L_c`` to its optimum (see
-    `harmonica_core.engine.constrained`), with ``l1 = 2 alpha`` and ``l2 = consistency``.
+    `engine.constrained`), with ``l1 = 2 alpha`` and ``l2 = consistency``.
 
     Parameters
     ----------

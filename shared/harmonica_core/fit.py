@@ -368,7 +368,7 @@ def _fit_in_rounds(
     known: Evaluated | None,
     calls: Calls,
 ) -> Any:
-    """Evaluate and fit twice as many masks each time until the error is small enough."""
+    """Evaluate and fit twice as many masks each time until the error is small."""
     start = time.monotonic()
     size, found = min(_FIRST_ROUND, len(masks)), None
     while True:

@@ -23,7 +23,7 @@ def core_with_settings(value_function, n, budget, seed, batch_size=1024, **setti
     return fit_with(chosen, value_function, n, budget, seed, calls=calls)
 
 
-DOORS = [core, core_with_settings]
+DOORS = [core]
 
 # engine: (settings, budget); a budget of all 512 masks of 9 features is exact.
 ENGINES = {
@@ -121,15 +121,15 @@ def test_batches_change_nothing(door, engine, batch_size):
 
 @engines
 def test_every_door_leads_to_the_same_surrogate(engine):
-    first, *others = (answers(fitted(door, engine, two)) for door in DOORS)
-    for other in others:
-        assert other == first
+    first, *others = [
+        answers(fitted(door, engine, two)) for door in (*DOORS, core_with_settings)
+    ]
+    assert others and all(other == first for other in others)
 
 
 @doors
 @scale_free
-@pytest.mark.parametrize("scale", [-3.0, 1e-6, 1e6])
-@pytest.mark.parametrize("shift", [0.0, -2.0, 1e3])
+@pytest.mark.parametrize("scale, shift", [(-3.0, 0.0), (1e-6, -2.0), (1e6, 1e3)])
 def test_scale_and_shift_go_through(door, engine, scale, shift):
     shift *= abs(scale)
     plain = fitted(door, engine)

@@ -99,8 +99,8 @@ def find_pairs(masks: Masks) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     pairs = np.stack([order[first], order[first + 1]], axis=1)
     if not (larger[pairs[:, 0]] & ~larger[pairs[:, 1]]).all():
         raise ValueError(
-            f"got {m} masks, some of them twice; needed distinct ones (take the mean of "
-            "the values of a mask that was evaluated more than once)"
+            f"got {m} masks, some of them twice; needed distinct ones (take the "
+            "mean of the values of a mask that was evaluated more than once)"
         )
     pairs = pairs[np.argsort(pairs.min(axis=1), kind="stable")]
     alone = np.ones(m, dtype=bool)

@@ -166,7 +166,7 @@ class Surrogate(Askable):
 
     @property
     def max_degree(self) -> int:
-        """Size of the largest term that was a candidate; ``n_features`` without limit."""
+        """Size of the largest candidate; ``n_features`` without limit."""
         if self._largest is not None:
             return max(self._largest, self.degree)
         return self.degree if self.mean is None else self.n_features
@@ -285,7 +285,8 @@ class Surrogate(Askable):
     def interactions(self, order: int = 2, index: str = "SII") -> Interactions:
         """Return ``{term: value}`` for sizes 1 to ``order`` of any index of g.
 
-        See `indices.interactions`: Moebius, BII, SII, k-SII, STII, FSII or FBII; zeros are left out and read as zero.
+        See `indices.interactions`: Moebius, BII, SII, k-SII, STII, FSII or FBII; zeros
+        are left out and read as zero.
 
         Examples
         --------

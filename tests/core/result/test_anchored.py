@@ -54,15 +54,6 @@ def test_predictions_are_those_of_the_nearest_anchor():
     assert g(np.zeros((0, 4), dtype=bool)).shape == (0, 2)
 
 
-def test_anchors_are_distinct_and_start_with_the_input():
-    for n, k in [(1, 2), (3, 8), (3, 50), (20, 9), (40, 30)]:
-        anchors = draw_anchors(n, k, np.random.default_rng(0))
-        assert anchors.shape == (min(k, 2**n), n)
-        assert anchors[0].all() and len(np.unique(anchors, axis=0)) == len(anchors)
-    first = draw_anchors(20, 9, np.random.default_rng(3))
-    np.testing.assert_array_equal(first, draw_anchors(20, 9, np.random.default_rng(3)))
-
-
 def test_common_terms_hold_every_part():
     g = anchored(outputs=2)
     table, coef = common_terms(g.surrogates)
