@@ -21,7 +21,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from harmonica_core import fit_surrogate
+from harmonica_core import Calls, fit_surrogate
 
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else "out/gallery")
 folder.mkdir(parents=True, exist_ok=True)
@@ -47,8 +47,6 @@ surrogate = fit_surrogate(
     malignant,
     30,
     degree=2,
-    terms=None,
-    ends=True,
     feature_names=cancer.feature_names,
     output_names=["probability that it is malignant"],
 )
@@ -134,9 +132,7 @@ def face(masks):
 
 
 # %%
-surrogate = fit_surrogate(
-    face, len(np.unique(segments)), terms=None, batch_size=64, ends=True
-)
+surrogate = fit_surrogate(face, len(np.unique(segments)), calls=Calls(batch_size=64))
 page = surrogate.what_if(
     folder / "image.html",
     image=photo,

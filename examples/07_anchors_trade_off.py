@@ -36,14 +36,14 @@ def value_function(masks):
 
 
 # %%
-n, budget, degree = X.shape[1], 1500, 1
+n, asked = X.shape[1], {"budget": 1500, "degree": 1, "ends": False}
 known = metrics.EvaluationSet.draw(value_function, n)
 curves, labels = {"anchors": [], "5 anchors, pulled together": []}, {"anchors": []}
 for k in (1, 3, 5, 9):
     if k == 1:
-        g, D_total = harmonica(value_function, n, degree, budget), 0.0
+        g, D_total = harmonica(value_function, n, **asked), 0.0
     else:
-        g = harmonica_anchor(value_function, n, degree, budget, anchors=k, terms=None)
+        g = harmonica_anchor(value_function, n, anchors=k, engine="lasso", **asked)
         D_total = metrics.inconsistency(known, g, n)[2].value
     error = metrics.interpretation_error(known, g, n)
     curves["anchors"].append((D_total, error))
@@ -56,7 +56,7 @@ for k in (1, 3, 5, 9):
 # %%
 for strength in (0.0, 0.03, 0.1, 10.0):
     g = harmonica_anchor_constrained(
-        value_function, n, degree, budget, anchors=5, consistency=strength
+        value_function, n, anchors=5, consistency=strength, **asked
     )
     error = metrics.interpretation_error(known, g, n)
     D_total = metrics.inconsistency(known, g, n)[2].value

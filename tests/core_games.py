@@ -72,3 +72,9 @@ def random_prior(n_features, degree=None, n_products=2, seed=0):
         products=np.exp(rng.normal(size=(2, n_products))),
         white=np.exp(rng.normal(-3, 1, size=2)),
     )
+
+
+def misleading(masks):
+    """The best first flip (feature 0) turns out not to be needed."""
+    a, b, c = 1.0 - masks.T
+    return 3 * a + 2 * b + 2 * c - 3 * a * b + 3 * b * c

@@ -58,9 +58,13 @@ def test_a_rerun_evaluates_nothing_and_gives_the_same_bits(path, n_features, n_o
     settings = {"degree": 2, "budget": 200, "alpha": 0.01}
     plain = fit_surrogate(f, n_features, **settings)
     f.take()
-    first = fit_surrogate(f, n_features, **settings, calls=Calls(cache=path, cache_key="m"))
+    first = fit_surrogate(
+        f, n_features, **settings, calls=Calls(cache=path, cache_key="m")
+    )
     assert len(f.take()) == plain.n_evaluations
-    again = fit_surrogate(f, n_features, **settings, calls=Calls(cache=path, cache_key="m"))
+    again = fit_surrogate(
+        f, n_features, **settings, calls=Calls(cache=path, cache_key="m")
+    )
     assert f.take() == []
     same_bits(plain, first)
     same_bits(first, again)
@@ -70,11 +74,13 @@ def test_a_larger_budget_extends_the_old_samples(path):
     f = Counted(14)
     fit_surrogate(f, 14, 100, 1, alpha=0.1, calls=Calls(cache=path, cache_key="m"))
     old = set(f.take())
-    larger = fit_surrogate(f, 14, 160, 1, alpha=0.1, calls=Calls(cache=path, cache_key="m"))
+    larger = fit_surrogate(
+        f, 14, 160, 1, alpha=0.1, calls=Calls(cache=path, cache_key="m")
+    )
     new = f.take()
     assert len(new) == 60
     assert not old & set(new)
-    same_bits(larger, fit_surrogate(f, 14, 1, 160, 0.1))
+    same_bits(larger, fit_surrogate(f, 14, 160, 1, alpha=0.1))
 
 
 def test_a_model_that_breaks_loses_nothing(path):
@@ -223,7 +229,9 @@ def test_a_full_disk_keeps_what_was_paid(path, monkeypatch):
 
     monkeypatch.setattr(ValueCache, "store", full)
     with pytest.raises(OSError, match="no space") as caught:
-        fit_surrogate(Counted(4), 4, calls=Calls(batch_size=8, cache=path, cache_key="m"))
+        fit_surrogate(
+            Counted(4), 4, calls=Calls(batch_size=8, cache=path, cache_key="m")
+        )
     assert len(caught.value.evaluated) == 8
 
 
@@ -258,7 +266,9 @@ def test_threads_share_one_cache(path):
     with ValueCache(path) as cache, concurrent.futures.ThreadPoolExecutor(8) as pool:
         fits = pool.map(
             lambda k: fit_surrogate(
-                f, 8, calls=Calls(batch_size=16, cache=cache, cache_key=("m", str(k % 4)))
+                f,
+                8,
+                calls=Calls(batch_size=16, cache=cache, cache_key=("m", str(k % 4))),
             ),
             range(16),
         )

@@ -48,7 +48,11 @@ def edit_background(folder):
         (edit_comment, [], "(the model's file has changed)"),
         (reorder, [], "the data has changed, the background has changed)"),
         (None, ["--background", "background.csv"], "(the background has changed)"),
-        (None, ["--degree", "1", "--seed", "7"], "--degree was 3, is 1, --seed was 0"),
+        (
+            None,
+            ["--degree", "1", "--seed", "7"],
+            "--degree was None, is 1, --seed was 0",
+        ),
         (None, ["--budget", "12"], "--budget was 16, is 12"),
     ],
 )

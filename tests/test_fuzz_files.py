@@ -14,8 +14,8 @@ from hypothesis.extra import numpy as st_numpy
 from harmonica_compare.results import Cell, Results
 from harmonica_compare.tasks import TaskError, TaskOptions, games
 from harmonica_core import (
-    Calls,
     AnchoredSurrogate,
+    Calls,
     Surrogate,
     ValueCache,
     fit_surrogate,

@@ -56,7 +56,9 @@ def test_a_cached_fit_repeats_nothing_and_changes_no_bit(tmp_path):
             paid.update(numbers)
     assert len(in_flight) >= N_KILLS // 2  # the kills did hit runs at work
 
-    expected = fit_surrogate(killed.values, killed.N_FEATURES, 1, killed.BUDGET, 0.01)
+    expected = fit_surrogate(
+        killed.values, killed.N_FEATURES, killed.BUDGET, degree=1, alpha=0.01
+    )
     found = Surrogate.load(tmp_path / "surrogate.npz")
     assert found.terms == expected.terms
     assert found.coef.tobytes() == expected.coef.tobytes()

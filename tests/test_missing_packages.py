@@ -40,7 +40,7 @@ def test_compare_needs_every_method_of_its_default(tmp_path, package):
 
 
 def test_compare_asks_for_matplotlib_before_it_measures(tmp_path, games):
-    options = ["--task", "games", "--data", games, "--methods", "harmonica-2", *FEW]
+    options = ["--task", "games", "--data", games, "--methods", "harmonica", *FEW]
     line = refused("matplotlib", "compare", *options, "--out", "out", cwd=tmp_path)
     assert line == (
         "harmonica compare: matplotlib is not installed: pip install "
@@ -50,7 +50,7 @@ def test_compare_asks_for_matplotlib_before_it_measures(tmp_path, games):
 
 
 def test_compare_tells_what_a_task_needs(tmp_path):
-    options = ["--task", "tabular", "--methods", "harmonica-2", *FEW]
+    options = ["--task", "tabular", "--methods", "harmonica", *FEW]
     line = refused("torch", "compare", *options, cwd=tmp_path)
     assert 'torch is not installed: pip install "harmonica-xai[compare]"' in line
 

@@ -14,7 +14,7 @@ def text_of(**changes):
     return json.dumps(
         {
             "format": "harmonica-compare",
-            "version": 1,
+            "version": 2,
             "settings": {},
             "versions": {},
             "cells": [{**whole, **cell}],

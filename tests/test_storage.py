@@ -1,6 +1,5 @@
 """Files: round trips, and refusal of everything that is not ours."""
 
-import dataclasses
 import json
 import zipfile
 
@@ -119,7 +118,7 @@ def test_values_that_are_not_finite_are_refused(tmp_path, name, bad):
 
 
 def test_what_could_not_be_loaded_is_not_saved(tmp_path):
-    bad = dataclasses.replace(example(), error=Estimate(np.nan, 0.0, 1))
+    bad = example().changed(error=Estimate(np.nan, 0.0, 1))
     with pytest.raises(ValueError, match="can not be saved; needed finite numbers"):
         bad.save(tmp_path / "a.npz")
     assert list(tmp_path.iterdir()) == []

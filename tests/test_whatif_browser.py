@@ -5,9 +5,9 @@ from dataclasses import replace
 import browser
 import numpy as np
 import pytest
+from core_games import misleading
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from test_search import misleading
 
 from harmonica_core import Estimate, Surrogate, basis, fit_surrogate
 from harmonica_core.result.anchored import AnchoredSurrogate

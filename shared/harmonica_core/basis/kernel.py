@@ -45,6 +45,14 @@ class Prior:
         ``m_j`` of the even and of the odd part.
     white : float64 (2,)
         Of the even and of the odd part.
+
+    Examples
+    --------
+    >>> from harmonica_core import fit_surrogate
+    >>> f = lambda masks: 1.0 * (masks.sum(axis=1) > 9)
+    >>> g = fit_surrogate(f, n_features=14, budget=200)
+    >>> g.prior.n_features, g.prior.degree
+    (14, None)
     """
 
     relevance: Floats

@@ -138,9 +138,8 @@ def posterior_surrogates(
     columns = values.reshape(*values.shape[:2], -1)
     n_functions, n_outputs = columns.shape[1:]
     inside = draw.in_ball(masks, radius)
-    # numpy adds up a single column in another order than one of several.
-    flat = np.pad(columns.reshape(len(columns), -1), ((0, 0), (0, 1)))
-    left_out = np.pad(fit.left_out[inside], ((0, 0), (0, 1)))
+    flat = _by_rows(columns.reshape(len(columns), -1))
+    left_out = _by_rows(fit.left_out[inside])
     scale = np.append(fit.posterior.scale, 0.0)
     model = scale * fit.posterior.regression.typical_std(radius)
     unit = unit_of(np.abs(flat).max(axis=0))
@@ -178,4 +177,15 @@ def posterior_surrogates(
                 mean=mean,
             )
         )
+    return out
+
+
+def _by_rows(columns: Floats) -> Floats:
+    """Return columns, one of zeros added, that numpy adds up row by row.
+
+    A single column, or one in Fortran's order, is added up in another order, and its
+    last bit would depend on the functions beside it.
+    """
+    out = np.zeros((len(columns), columns.shape[1] + 1))
+    out[:, :-1] = columns
     return out

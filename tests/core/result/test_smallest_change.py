@@ -2,6 +2,7 @@ import itertools
 
 import numpy as np
 import pytest
+from core_games import misleading
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -102,12 +103,6 @@ def test_greedy_goes_through_flips_that_do_not_help_alone():
     change = smallest_change(predict, np.ones(n, dtype=bool), 0.5, max_tries=100)
     assert change.found and not change.exact
     assert change.features == (0, 1, 2, 3)
-
-
-def misleading(masks):
-    """The best first flip (feature 0) turns out not to be needed."""
-    a, b, c = 1.0 - masks.T
-    return 3 * a + 2 * b + 2 * c - 3 * a * b + 3 * b * c
 
 
 def test_greedy_undoes_what_is_not_needed():
