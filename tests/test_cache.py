@@ -72,7 +72,8 @@ def test_a_rerun_evaluates_nothing_and_gives_the_same_bits(path, n_features, n_o
 
 def test_a_larger_budget_extends_the_old_samples(path):
     f = Counted(14)
-    fit_surrogate(f, 14, 100, 1, alpha=0.1, calls=Calls(cache=path, cache_key="m"))
+    calls = Calls(cache=path, cache_key="m")
+    fit_surrogate(f, 14, 100, 1, alpha=0.1, calls=calls)
     old = set(f.take())
     larger = fit_surrogate(
         f, 14, 160, 1, alpha=0.1, calls=Calls(cache=path, cache_key="m")

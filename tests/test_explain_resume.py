@@ -51,7 +51,7 @@ def edit_background(folder):
         (
             None,
             ["--degree", "1", "--seed", "7"],
-            "--degree was None, is 1, --seed was 0",
+            "--degree was None, is 1, --seed",
         ),
         (None, ["--budget", "12"], "--budget was 16, is 12"),
     ],

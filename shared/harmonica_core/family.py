@@ -40,7 +40,8 @@ def harmonica(
     [(0,), (1,), (1, 2), (2,)]
     """
     options = {"engine": "lasso", "ends": False, **options}
-    return _fit("harmonica", value_function, n_features, options)
+    found: Surrogate = _fit("harmonica", value_function, n_features, options)
+    return found
 
 
 def harmonica_local(
@@ -58,7 +59,8 @@ def harmonica_local(
     >>> g.radius, g.n_evaluations  # 8 + 28 masks
     (2, 36)
     """
-    return _fit("local", value_function, n_features, options)
+    found: Surrogate = _fit("local", value_function, n_features, options)
+    return found
 
 
 def harmonica_anchor(
@@ -89,7 +91,8 @@ def harmonica_anchor(
     >>> f"{one.error.value:.1f} with one, {two.error.value:.1f} with two"
     '0.4 with one, 0.2 with two'
     """
-    return _fit("anchor", value_function, n_features, options)
+    found: AnchoredSurrogate = _fit("anchor", value_function, n_features, options)
+    return found
 
 
 def harmonica_anchor_constrained(
@@ -121,7 +124,8 @@ def harmonica_anchor_constrained(
     error 0.08, apart by 0.8
     error 0.28, apart by 0.0
     """
-    return _fit("constrained", value_function, n_features, options)
+    found: AnchoredSurrogate = _fit("constrained", value_function, n_features, options)
+    return found
 
 
 def low_degree(
@@ -140,4 +144,5 @@ def low_degree(
     {(): 2.0, (0,): 1.5, (1,): 0.5, (2,): 0.5, (1, 2): 0.5}
     """
     options = {"ends": False, **options}
-    return _fit("low_degree", value_function, n_features, options)
+    found: Surrogate = _fit("low_degree", value_function, n_features, options)
+    return found

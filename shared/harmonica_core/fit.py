@@ -201,7 +201,7 @@ def fit_surrogate(
         radius=radius,
         ends=ends,
     )
-    return fit_with(
+    found: Surrogate = fit_with(
         settings,
         value_function,
         n_features,
@@ -214,6 +214,7 @@ def fit_surrogate(
         feature_names=feature_names,
         output_names=output_names,
     )
+    return found
 
 
 def fit_with(

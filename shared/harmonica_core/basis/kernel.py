@@ -87,8 +87,8 @@ def order_kernels(
 ) -> list[Floats]:
     """Return ``e_1(r x x'), ..., e_degree(r x x')`` of rows of signs.
 
-    ``k e_k = sum_{i=1..k} (-1)^(i-1) e_{k-i} p_i`` with ``p_i = sum_f (r_f x_f x'_f)^i``,
-    which for even i is a constant.
+    ``k e_k = sum_{i=1..k} (-1)^(i-1) e_{k-i} p_i`` with the power sums
+    ``p_i = sum_f (r_f x_f x'_f)^i``, which for even i are constants.
     """
     powers = [
         (left * relevance**i) @ right.T if i % 2 else float((relevance**i).sum())
@@ -227,7 +227,8 @@ def shapley_variances(prior: Prior, white: bool = True) -> Floats:
     if not white:
         return out
     binomial = gammaln(n) - gammaln(np.arange(1, n + 1)) - gammaln(np.arange(n, 0, -1))
-    return out + prior.white[ODD] * 4 / n**2 * float(np.exp(-binomial).sum())
+    own = float(prior.white[ODD]) * 4 / n**2 * float(np.exp(-binomial).sum())
+    return np.asarray(out + own)
 
 
 def shapley_weights(masks: Masks) -> Floats:
@@ -237,4 +238,4 @@ def shapley_weights(masks: Masks) -> Floats:
     kept = np.exp(gammaln(np.maximum(k, 1)) + gammaln(n - k + 1) - gammaln(n + 1))
     sizes = masks.sum(axis=1)
     # A removed feature's weight is that of a kept one in the complement, negated.
-    return np.where(masks, kept[sizes][:, None], -kept[n - sizes][:, None])
+    return np.asarray(np.where(masks, kept[sizes][:, None], -kept[n - sizes][:, None]))

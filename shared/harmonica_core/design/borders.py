@@ -18,8 +18,8 @@ from harmonica_core.design.masks import all_masks
 
 # Share of pairs near the ends. More of them lowers the error near the input and raises
 # the one over all masks: at 500 calls from 0.2 to 0.3 by -13% and +3%, and that of
-# Shapley values by -7%; sizes in proportion to 1 / (k (n - k)) instead are worse at both
-# (13 kinds of games, 12 to 14 features).
+# Shapley values by -7%; sizes in proportion to 1 / (k (n - k)) are worse at both (13
+# kinds of games, 12 to 14 features).
 BORDERS = 0.25
 # Where pairs would not do, equations beyond the unknown even terms of degree 2. Masks
 # without complements cost 4 to 13% in Shapley values there (17 kinds of games).
@@ -111,7 +111,7 @@ class _Halves:
         """Keep new masks, at most ``most``; return how many these were."""
         # A pair's key is that of the mask that keeps its last feature.
         packed = np.packbits(np.where(masks[:, -1:], masks, ~masks), axis=1)
-        kept = []
+        kept: list[int] = []
         for row, key in enumerate(map(bytes, packed)):
             if most is not None and len(kept) >= most:
                 break

@@ -10,7 +10,7 @@ from scipy.linalg import solve_triangular
 from harmonica_core import basis
 from harmonica_core._types import Floats, Masks, Table
 from harmonica_core.basis.kernel import Prior
-from harmonica_core.engine.posterior import Observed, Posterior, condition
+from harmonica_core.engine.posterior import Observed, Posterior, Regression, condition
 from harmonica_core.engine.prior import learn_prior
 from harmonica_core.engine.sample import Sample
 from harmonica_core.engine.sparse import sparse_polynomials
@@ -76,8 +76,9 @@ def fit_bayes(
     coef = np.concatenate(coefs, axis=1)[:, :n_functions]
     if prior is None:
         prior = learn_prior(_rest(whole, coef), degree)
+    regression = Regression(prior, masks, whole.pairs, whole.singles, ends)
     parts = [
-        condition(prior, _rest(block, known), ends)
+        condition(prior, _rest(block, known), ends, regression)
         for block, known in zip(blocks, coefs, strict=True)
     ]
     left_out = np.concatenate([residuals for _, residuals in parts], axis=1)

@@ -30,12 +30,14 @@ from harmonica_core.basis.kernel import (
 )
 from harmonica_core.design.masks import ball_draws, match_masks
 from harmonica_core.engine.prior import mirror
-from harmonica_core.engine.sample import Sample, find_pairs
+from harmonica_core.engine.sample import Sample, find_pairs, signs_of
 
 # Precisions up to this many bytes are kept for error bars, larger ones made anew.
 _KEPT_BYTES = 1 << 26
 # White of ends that the mean has to pass through, relative to that of other masks.
 _EXACT = 1e-12
+# Share of a prior variance below which a posterior one is rounding.
+_ROUNDING = 1e-14
 # Masks that a typical deviation is taken over.
 _TYPICAL = 128
 # Entries of one block of covariances with masks to predict.
@@ -137,21 +139,21 @@ class Regression:
     @cached_property
     def halves(self) -> Floats:
         """Signs of the first mask of each pair: ``(p, n_features)``."""
-        return 2.0 * self.masks[self.pairs[:, 0]] - 1.0
+        return signs_of(self.masks[self.pairs[:, 0]])
 
     @cached_property
     def others(self) -> Floats:
         """Signs of the single masks: ``(u, n_features)``."""
-        return 2.0 * self.masks[self.singles] - 1.0
+        return signs_of(self.masks[self.singles])
 
     def precision(self) -> Precision:
         """Return the precision, kept where it is small."""
-        if "precision" not in self._kept:
+        found: Precision | None = self._kept.get("precision")
+        if found is None:
             found = self._precision()
-            if found.even.nbytes + found.odd.nbytes > _KEPT_BYTES:
-                return found
-            self._kept["precision"] = found
-        return self._kept["precision"]
+            if found.even.nbytes + found.odd.nbytes <= _KEPT_BYTES:
+                self._kept["precision"] = found
+        return found
 
     def _precision(self) -> Precision:
         white = self.prior.white
@@ -165,13 +167,13 @@ class Regression:
             )
         ]
         between = covariances(self.prior, self.halves, self.others)
-        cross = tuple(one @ part for one, part in zip(inverses, between, strict=True))
-        own = sum(covariances(self.prior, self.others, self.others))
+        cross = inverses[EVEN] @ between[EVEN], inverses[ODD] @ between[ODD]
+        own = np.add(*covariances(self.prior, self.others, self.others))
         size = float(own[0, 0]) if len(own) else 0.0
         for part, product in zip(between, cross, strict=True):
             own = own - part.T @ product
         schur = _inverse((own + own.T) / 2, np.full(len(own), white.sum()), size)
-        return Precision(*inverses, cross, schur)  # type: ignore[arg-type]
+        return Precision(inverses[EVEN], inverses[ODD], cross, schur)
 
     def observed(self, standard: Floats) -> Observed:
         """Return values ``(m, C)`` of the masks as pairs and singles."""
@@ -206,14 +208,34 @@ class Regression:
 
     def covariances_with(self, masks: Masks) -> Observed:
         """``cov(f(x), y_t)``, one column a mask that was not evaluated itself."""
-        signs = 2.0 * masks - 1.0
+        signs = signs_of(masks)
         even, odd = covariances(self.prior, self.halves, signs)
-        single = sum(covariances(self.prior, self.others, signs))
+        single = np.add(*covariances(self.prior, self.others, signs))
         if self.interpolates and len(self.singles):
             # White of a mask says something of its complement's.
             columns, rows = match_masks(~masks, self.masks[self.singles])
             single[rows, columns] += self.prior.white[EVEN] - self.prior.white[ODD]
         return Observed(even, odd, single)
+
+    def std(self, c: Observed, own: Floats, constant: float) -> Floats:
+        """Return ``sqrt(L L k - c' P c)`` at scale 1, the intercept's doubt included.
+
+        ``c`` are covariances of functionals with what was observed, ``own`` their prior
+        variances, ``constant`` what they say of a constant.
+        """
+        precision, ones = self.precision(), self.ones
+        solved, flat = precision.apply(c), precision.apply(ones)
+        variance = own - c.dot(solved)
+        variance += (constant - ones.times(solved)[0]) ** 2 / float(ones.dot(flat)[0])
+        # Differences of numbers about as large as ``own``: rounding is no certainty.
+        return np.asarray(np.sqrt(np.maximum(variance, _ROUNDING * own)))
+
+    def shapley_std(self) -> Floats:
+        """Return deviations of the Shapley values at scale 1, computed once."""
+        if "shapley" not in self._kept:
+            own = shapley_variances(self.prior, white=self.interpolates)
+            self._kept["shapley"] = self.std(self.shapley, own, 0.0)
+        return np.asarray(self._kept["shapley"])
 
     def typical_std(self, radius: int | None = None) -> float:
         """Return the root mean square of posterior deviations over masks, at scale 1.
@@ -299,9 +321,7 @@ class Posterior:
 
     def shapley_std(self) -> Floats:
         """Return posterior standard deviations of them: ``(n_features, C)``."""
-        regression = self.regression
-        own = shapley_variances(regression.prior, white=regression.interpolates)
-        return self._std(self.regression.shapley, own, 0.0)
+        return self.regression.shapley_std()[:, None] * self.scale
 
     def predict_std(self, masks: Masks) -> Floats:
         """Return those of f at masks that were not evaluated: ``(len(masks), C)``."""
@@ -316,19 +336,18 @@ class Posterior:
         return out
 
     def _std(self, c: Observed, own: Floats, constant: float) -> Floats:
-        """``scale sqrt(L L k - c' P c)``, the intercept's doubt included."""
-        precision, ones = self.regression.precision(), self.regression.ones
-        solved = precision.apply(c)
-        flat = precision.apply(ones)
-        variance = own - c.dot(solved)
-        variance += (constant - ones.times(solved)[0]) ** 2 / float(ones.dot(flat)[0])
-        return np.sqrt(np.maximum(variance, 0.0))[:, None] * self.scale
+        return self.regression.std(c, own, constant)[:, None] * self.scale
 
 
 def condition(
-    prior: Prior, sample: Sample, exact_ends: bool = False
+    prior: Prior,
+    sample: Sample,
+    exact_ends: bool = False,
+    regression: Regression | None = None,
 ) -> tuple[Posterior, Floats]:
     """Return the posterior of a sample's functions, and left-out residuals.
+
+    A ``regression`` of the same prior and masks saves factoring its matrices again.
 
     Returns
     -------
@@ -336,9 +355,10 @@ def condition(
     left_out : float64 (m, C)
         ``f - E[f | all other observations]`` at the masks, the prior unchanged.
     """
-    regression = Regression(
-        prior, sample.masks, sample.pairs, sample.singles, exact_ends
-    )
+    if regression is None:
+        regression = Regression(
+            prior, sample.masks, sample.pairs, sample.singles, exact_ends
+        )
     precision, ones = regression.precision(), regression.ones
     y = regression.observed(sample.standard)
     solved, flat = precision.apply(y), precision.apply(ones)

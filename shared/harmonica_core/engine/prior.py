@@ -39,8 +39,8 @@ _LOG_WHITE = (-18.0, 4.0)
 # Pulls of log relevances towards 0, of a product's log rates towards their mean (both
 # by log(1 + x^2), which lets single features go), and of log variances towards where
 # they start. Without them a prior learnt from few calls is too sure of itself: at 4
-# calls for a feature, 65% of Shapley values were within two standard deviations, and 87%
-# with them.
+# calls for a feature, 65% of Shapley values were within two standard deviations, with
+# them 87%.
 _PULL, _RATE_PULL, _SIZE_PULL = 0.6, 0.6, 0.1
 # (rows, steps) from coarse to fine: most steps on few rows, a few on all of them.
 _SCHEDULE = ((100, 20), (250, 10), (600, 4))
@@ -89,6 +89,7 @@ class _Data:
     @classmethod
     def of(cls, sample: Sample, functions: np.ndarray) -> _Data:
         pairs = sample.pairs
+        parts: tuple[tuple[tuple[int, ...], Floats], ...]
         # Few pairs say little about the odd part: then plain values of all masks.
         if len(pairs) >= max(len(sample.singles), 2):
             parts = (
@@ -130,7 +131,7 @@ class _Shape:
     def ends(self) -> list[int]:
         """Where relevance, rates, orders and products end."""
         sizes = [self.n, self.n_products * self.n, self.n_orders, 2 * self.n_products]
-        return np.cumsum(sizes).tolist()
+        return [int(end) for end in np.cumsum(sizes)]
 
     def start(self) -> Floats:
         """Return all features alike, mostly small terms."""
@@ -271,7 +272,8 @@ class _Workspace:
     def _inner(self, weights: Floats, out: Floats) -> Floats:
         """``sum_f weights_f x_f x'_f``."""
         np.multiply(self.signs, weights, out=self.rows)
-        return np.matmul(self.rows, self.signs.T, out=out)
+        np.matmul(self.rows, self.signs.T, out=out)
+        return out
 
     def fill(self, prior: Prior) -> None:
         """Compute the covariances of all orders and products."""
@@ -308,7 +310,8 @@ class _Workspace:
 
     def gram(self, part: int, parities: tuple[int, ...]) -> Floats:
         """Return the covariance of observations of these parities, white included."""
-        prior, out = self.prior, self.grams[part]
+        prior = self.prior
+        out: Floats = self.grams[part]
         out[:] = 0.0
         for k, share in enumerate(prior.orders, 1):
             if k % 2 in parities and self.norms[k] > 0:
@@ -333,9 +336,8 @@ class _Workspace:
         if info:
             return None, 0.0
         value = 2 * float(np.log(np.diagonal(factor)).sum())
-        inverse, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
-        mirror(inverse)
-        inverse = inverse.T
+        inverse: Floats = lapack.dpotri(factor, lower=1, overwrite_c=1)[0].T
+        mirror(inverse.T)
         if centred:
             row = inverse.sum(axis=1)
             total = float(row.sum())
@@ -397,4 +399,4 @@ class _Workspace:
         if not isinstance(kernel, float):
             slope = np.multiply(slope, kernel, out=self.spare)
         np.matmul(slope, self.signs, out=self.rows)
-        return np.einsum("ti,ti->i", self.rows, self.signs)
+        return np.asarray(np.einsum("ti,ti->i", self.rows, self.signs))

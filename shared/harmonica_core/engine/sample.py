@@ -53,7 +53,7 @@ class Sample:
     @cached_property
     def signs(self) -> Floats:
         """Rows of -1 and +1: ``(m, n_features)``."""
-        return 2.0 * self.masks - 1.0
+        return signs_of(self.masks)
 
     @cached_property
     def even(self) -> Floats:
@@ -66,6 +66,11 @@ class Sample:
         """``(f(x) - f(-x)) / 2`` of the pairs: ``(p, C)``."""
         first, second = self.standard[self.pairs.T]
         return np.asarray((first - second) / 2)
+
+
+def signs_of(masks: Masks) -> Floats:
+    """Rows of -1 and +1 of masks."""
+    return np.where(masks, 1.0, -1.0)
 
 
 def standardise(values: Floats) -> tuple[Floats, Floats, Floats]:

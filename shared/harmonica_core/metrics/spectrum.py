@@ -158,7 +158,7 @@ def _polynomial(function: Any, n_features: int) -> Surrogate | Floats:
         nothing = 0.0 * np.asarray(next(iter(function.values()), 0.0))
         spectrum = {(): nothing, **function}
         coef = np.array(list(spectrum.values()), dtype=np.float64)
-        return Surrogate(n_features, tuple(spectrum), coef)  # type: ignore[arg-type]
+        return Surrogate(n_features, tuple(spectrum), coef)
     if not is_known(function) and n_features > _MAX_ENUMERATED:
         raise ValueError(
             f"a callable of {n_features} features has no spectrum to read off; needed "

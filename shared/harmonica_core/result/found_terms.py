@@ -125,7 +125,7 @@ def _next_size(table: Table, strength: Floats, weight: Floats) -> Table:
     n, size = len(weight), table.shape[1] + 1
     if math.comb(n, size) <= _CANDIDATES:
         whole = basis.terms_up_to(n, size)
-        return whole[basis.term_sizes(whole) == size]
+        return np.asarray(whole[basis.term_sizes(whole) == size])
     seeds = table[np.lexsort((-weight[table].sum(axis=1), -strength))[:_SEEDS]]
     partners = np.argsort(-weight)[: min(n, _PARTNERS if size > 2 else n)]
     joined = np.concatenate(
@@ -137,7 +137,7 @@ def _next_size(table: Table, strength: Floats, weight: Floats) -> Table:
     )
     joined.sort(axis=1)
     distinct = (np.diff(joined, axis=1) > 0).all(axis=1)
-    return np.unique(joined[distinct], axis=0)
+    return np.asarray(np.unique(joined[distinct], axis=0))
 
 
 def _coefficients(posterior: Posterior, table: Table) -> Floats:

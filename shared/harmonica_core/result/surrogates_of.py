@@ -65,8 +65,8 @@ def _through_evaluated_ends(
         fitted = basis.predict(masks, table, coef)
         held_out = fit.held_out + fitted - basis.predict(masks, fit.table, fit.coef)
         unit = scale_of(values)
-        rows = [one[inside] / unit for one in (values, fitted, held_out)]
-        error = held_out_error(masks[inside], *rows, radius)
+        seen, said, expected = (v[inside] / unit for v in (values, fitted, held_out))
+        error = held_out_error(masks[inside], seen, said, expected, radius)
         error = replace(
             error,
             value=error.value * unit,
