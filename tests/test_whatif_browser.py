@@ -1,6 +1,5 @@
 """The what-if page in a real Chromium: what a person sees, clicks and types."""
 
-from dataclasses import replace
 
 import browser
 import numpy as np
@@ -229,9 +228,9 @@ def test_smallest_change_is_python_s(visit, make, max_tries):
 def test_the_stated_error_is_told_also_when_it_is_zero(visit):
     exact = Surrogate(2, ((0,),), np.ones(1), error=Estimate(0.0, 0.0, 4, exact=True))
     assert by_id(visit(exact), "band").text == "exact"
-    rounding = replace(exact, error=Estimate(3.37e-16, 1e-17, 4))
+    rounding = exact.changed(error=Estimate(3.37e-16, 1e-17, 4))
     assert by_id(visit(rounding), "band").text == "no error found"
-    rough = replace(exact, error=Estimate(0.01234, 0.001, 4))
+    rough = exact.changed(error=Estimate(0.01234, 0.001, 4))
     assert by_id(visit(rough), "band").text == "± 0.012 typically"
     assert by_id(visit(plain()), "band").text == "error not known"
 
