@@ -6,7 +6,9 @@ calls, method, shapley_relative_error, seconds, I_2``. Rows that are there alrea
 not run again. Needs shapiq 1.8 (Python 3.12), shap, xgboost, lightgbm, scikit-learn.
 
 - ``calls`` bounds the distinct masks evaluated, the empty and the full one included; a
-  method that asks for more is an error here, and a repeated mask is free.
+  method that asks for more is an error here. PermutationExplainer repeats the empty and
+  the full mask in every permutation: these repeats are not charged, so it gets more
+  permutations than its own ``max_evals`` would give. Other repeats are charged.
 - The seed is the number of the game.
 - ``seconds`` are processor seconds without those of the model.
 - ``I_2``, for methods that give a function, is the root mean square of f - g over all
@@ -216,7 +218,8 @@ def measure(estimate, function, n, calls, seed, truth, values):
     """Shapley relative error, seconds and I_2 (or "") of one fit."""
     game = Counted(function, n)
     signal.signal(signal.SIGPROF, give_up)
-    signal.setitimer(signal.ITIMER_PROF, _PATIENCE)
+    # Again every second: what is raised inside a library's callback is swallowed.
+    signal.setitimer(signal.ITIMER_PROF, _PATIENCE, 1.0)
     start = time.process_time()
     try:
         found, predicted = estimate(game, calls, seed)
