@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
+from harmonica_core import Settings, draw_design
 from harmonica_core.engine.lasso.solve import fit_sparse
-from harmonica_core.settings import draw_masks
 
 
 def network(n_features, n_targets, rng, width=30):
@@ -28,7 +28,7 @@ def problem(n_features, n_masks, n_targets=1, seed=0):
     """Masks in complementary pairs, values of a network, and the network."""
     rng = np.random.default_rng(seed)
     function = network(n_features, n_targets, rng)
-    masks = draw_masks(n_features, n_masks, rng)
+    masks = draw_design(Settings(engine="lasso"), n_features, n_masks, rng).masks
     return masks, function(masks), function
 
 
