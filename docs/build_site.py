@@ -14,6 +14,8 @@ import captum_harmonica.metrics
 import harmonica_core.metrics
 
 PACKAGES = ("harmonica_core", "captum_harmonica", "shap_harmonica", "harmonica_compare")
+# A public module that lies elsewhere; its page has the name that people import.
+INDICES = "harmonica_core.indices"
 # pdoc does not look up the names in the constructors of these by itself.
 TUPLES = (
     captum_harmonica.metrics.Inconsistency,
@@ -25,6 +27,8 @@ def build(folder: Path) -> None:
     """Write the pages of all packages."""
     for each in TUPLES:
         each.__new__.__annotations__ = typing.get_type_hints(each)
+    harmonica_core.indices.__name__ = INDICES
+    sys.modules[INDICES] = harmonica_core.indices
     pdoc.render.configure(docformat="numpy", footer_text="Harmonica")
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)

@@ -1,4 +1,4 @@
-"""Draw the README's picture, error against radius, from a comparison's results.
+"""Draw the gallery's picture, error against radius, from a comparison's results.
 
 python docs/gallery/error_by_radius.py out/sst2/results.json picture.png
 """

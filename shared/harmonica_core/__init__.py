@@ -1,7 +1,8 @@
-"""Harmonica's core: a sparse Fourier surrogate of any function of masks.
+"""Harmonica's core: a Fourier surrogate of any function of masks.
 
-The flow, one direction: masks -> values -> terms -> coef -> `Surrogate`. Needs numpy,
-scipy and scikit-learn only; never imports torch, captum or shap.
+The flow, one direction: `Settings` -> `Design` -> `evaluate` -> engine -> `Surrogate`
+-> `harmonica_core.indices`, `harmonica_core.metrics`, plots, pages. Needs numpy, scipy
+and scikit-learn only; never imports torch, captum or shap.
 
 Examples
 --------
