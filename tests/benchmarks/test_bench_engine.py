@@ -13,8 +13,10 @@ Nothing is asserted of them. With HARMONICA_TASKS, a folder that ``tasks.py`` bu
 HARMONICA_PEERS, a table that ``peers.py`` wrote of it,
 
 3. Shapley errors over those of the best peer of each kind and budget (the least mean
-   over games), and their geometric mean per budget. HARMONICA_SLOW=1 measures all
-   games and tree models, otherwise the first game of each kind.
+   over games), and their geometric mean per budget; where both are below 0.2% the cell
+   counts as met and is left out of it. Of the tree models HARMONICA_SLOW=1 measures
+   all inputs at 4n, 16n and 64n calls, otherwise the first one at 4n and 16n; the best
+   of many peers on one input is luckier than the best on several.
 """
 
 import csv
@@ -44,6 +46,8 @@ SLOW = bool(os.environ.get("HARMONICA_SLOW"))
 TASKS, PEERS = os.environ.get("HARMONICA_TASKS"), os.environ.get("HARMONICA_PEERS")
 GAME_CALLS = (250, 500, 1000, 2000)
 TREE_CALLS = (4, 16, 64)  # times the number of features
+# Relative errors below this are as good as none.
+_SETTLED = 0.002
 
 
 @pytest.fixture(autouse=True)
@@ -197,9 +201,8 @@ def growth_row(n, calls):
 
 def cells(folder):
     """(kind, game, calls, n, function of masks, true Shapley values) of all tasks."""
-    n_games = None if SLOW else 1
     for path in sorted((folder / "games").glob("*.npz")):
-        for game, values in enumerate(load_game(path)[:n_games]):
+        for game, values in enumerate(load_game(path)):
             n = int(values.size).bit_length() - 1
             index, truth = 1 << np.arange(n), shapley(values)
             for calls in GAME_CALLS:
@@ -212,7 +215,7 @@ def cells(folder):
     for path in sorted((folder / "trees").glob("*.npz")):
         task = load_trees(path)
         n = task.inputs.shape[1]
-        for game, truth in enumerate(task.truth[:n_games]):
+        for game, truth in enumerate(task.truth if SLOW else task.truth[:1]):
             for times in TREE_CALLS if SLOW else TREE_CALLS[:2]:
                 yield (
                     *(path.stem, game, times * n, n),
@@ -255,9 +258,12 @@ def test_shapley_errors_over_the_best_peer():
         best, mine = min(means, key=means.get), np.mean(list(errors.values()))
         wide = (Path(TASKS) / "trees" / f"{kind}.npz").exists()
         label = f"trees, {calls // size[kind]} n" if wide else f"games, {calls}"
-        ratios[label].append(mine / means[best])
-        print(f"{kind:24}{calls:7}{mine:11.4f}{means[best]:11.4f}", end="")
-        print(f"{ratios[label][-1]:8.2f}  {best}")
-    print("\ngeometric mean over kinds, largest")
+        settled = max(mine, means[best]) < _SETTLED
+        if not settled:
+            ratios[label].append(mine / means[best])
+        print(f"{kind:24}{calls:7}{mine:11.2e}{means[best]:11.2e}", end="")
+        print(f"{'met' if settled else f'{mine / means[best]:.2f}':>8}  {best}")
+    print("\ngeometric mean over kinds, largest, number of kinds")
     for label, found in ratios.items():
-        print(f"{label:24}{np.exp(np.mean(np.log(found))):8.3f}{max(found):8.2f}")
+        mean = np.exp(np.mean(np.log(found)))
+        print(f"{label:24}{mean:8.3f}{max(found):8.2f}{len(found):6}")
