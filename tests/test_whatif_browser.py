@@ -1,6 +1,5 @@
 """The what-if page in a real Chromium: what a person sees, clicks and types."""
 
-
 import browser
 import numpy as np
 import pytest

@@ -17,12 +17,11 @@ from typing import Any
 import numpy as np
 
 from harmonica_core import basis, storage
-from harmonica_core._types import Floats, Masks, Table, Values
+from harmonica_core._types import Floats, Masks, Table
 from harmonica_core.design.masks import check_masks
 from harmonica_core.evaluate import Evaluated
 from harmonica_core.result.by_name import answer_by_name
 from harmonica_core.result.estimate import Estimate
-from harmonica_core.result.indices import Interactions
 from harmonica_core.result.surrogate import Surrogate
 from harmonica_core.scaling import unit_of
 from harmonica_core.whatif import Askable
@@ -208,13 +207,15 @@ class AnchoredSurrogate(Askable):
         one = one if one.error is not None else self._in_one(one)
         return one.shapley_values(return_std)
 
-    def interactions(self, order: int = 2, index: str = "SII") -> Interactions:
+    def interactions(
+        self, order: int = 2, index: str = "SII", return_std: bool = False
+    ) -> Any:
         """Interactions of ``attributed``: see `Surrogate.interactions`."""
-        return self.attributed.interactions(order, index)
+        return self.attributed.interactions(order, index, return_std)
 
-    def interaction_matrix(self, index: str = "SII") -> Values:
+    def interaction_matrix(self, index: str = "SII", return_std: bool = False) -> Any:
         """Pairs of ``attributed``: see `Surrogate.interaction_matrix`."""
-        return self.attributed.interaction_matrix(index)
+        return self.attributed.interaction_matrix(index, return_std)
 
     def to_shapiq(self, order: int = 2, index: str = "k-SII") -> Any:
         """Return ``attributed`` in shapiq: see `Surrogate.to_shapiq`."""

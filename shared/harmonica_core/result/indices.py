@@ -131,8 +131,11 @@ def check_order(order: object, degree: int) -> int:
 
 
 def interactions(
-    surrogate: Surrogate, order: int = 2, index: str = "SII"
-) -> Interactions:
+    surrogate: Surrogate,
+    order: int = 2,
+    index: str = "SII",
+    return_std: bool = False,
+) -> Any:
     """Interactions of sizes 1 to ``order`` of a surrogate, for any index.
 
     Parameters
@@ -142,10 +145,12 @@ def interactions(
         At most the surrogate's ``max_degree``; "SV" and "BV" are always of order 1.
     index : str
         One of `INDICES`, in upper or lower case.
+    return_std : bool
+        Return a pair: the values, and their standard deviations.
 
     Returns
     -------
-    Interactions
+    Interactions, or two of them
         ``{term: value}`` for terms of size 1 to ``order``, smallest first, without the
         zeros (reading one that is not there gives zero). A value is a float, or a row
         ``(n_outputs,)``. The base value is not in it: that is
@@ -166,6 +171,16 @@ def interactions(
     table, values = interaction_table(
         surrogate.table, surrogate.coef_columns, name, order
     )
+    found = _as_interactions(surrogate, table, values, name, order)
+    if not return_std:
+        return found
+    std = deviations(surrogate, table, name, order)
+    return found, _as_interactions(surrogate, table, std, name, order)
+
+
+def _as_interactions(
+    surrogate: Surrogate, table: Table, values: Floats, name: str, order: int
+) -> Interactions:
     single = surrogate.one_output
     return Interactions(
         zip(
@@ -178,6 +193,21 @@ def interactions(
         n_features=surrogate.n_features,
         zero=0.0 if single else np.zeros(surrogate.n_outputs),
     )
+
+
+def deviations(surrogate: Surrogate, table: Table, index: str, order: int) -> Floats:
+    """Return standard deviations ``(n_interactions, n_outputs)`` of interactions.
+
+    Of polynomials without a posterior a rough one: as if ``error`` were noise.
+    """
+    if surrogate.mean is not None:
+        return surrogate.mean.interaction_std(table, check_index(index), order)
+    out = np.zeros((len(table), surrogate.n_outputs))
+    if surrogate.error is not None and not surrogate.error.exact:
+        size = 2.0 ** basis.term_sizes(table)[:, None]
+        n_evaluations = max(1, surrogate.n_evaluations)
+        out += size * np.asarray(surrogate.error.value) / np.sqrt(n_evaluations)
+    return out
 
 
 def feature_values(surrogate: Surrogate, index: str = "SV", order: int = 1) -> Values:
@@ -203,7 +233,9 @@ def feature_values(surrogate: Surrogate, index: str = "SV", order: int = 1) -> V
     return out[:, 0] if surrogate.one_output else out
 
 
-def interaction_matrix(surrogate: Surrogate, index: str = "SII") -> Values:
+def interaction_matrix(
+    surrogate: Surrogate, index: str = "SII", return_std: bool = False
+) -> Any:
     """Pairs in SHAP's layout: ``(n, n)`` or ``(n, n, n_outputs)``, symmetric.
 
     Off the diagonal (i, j) is half of the pair's index of order 2, so that both halves
@@ -214,6 +246,9 @@ def interaction_matrix(surrogate: Surrogate, index: str = "SII") -> Values:
     ----------
     index : {"SII", "STII", "FSII", "FBII", "BII", "k-SII", "Moebius"}
         SHAP's own convention is "SII".
+    return_std : bool
+        Return a pair: the matrix and its standard deviations; on the diagonal those of
+        the Shapley values.
 
     Examples
     --------
@@ -236,7 +271,18 @@ def interaction_matrix(surrogate: Surrogate, index: str = "SII") -> Values:
         out[i, j] = out[j, i] = values[pairs] / 2
     phi = surrogate.shapley_values().reshape(n, -1)
     out[np.arange(n), np.arange(n)] = phi - out.sum(axis=1)
-    return out[:, :, 0] if surrogate.one_output else out
+    matrix = out[:, :, 0] if surrogate.one_output else out
+    if not return_std:
+        return matrix
+    first, second = np.triu_indices(n, k=1)
+    members = np.stack([first, second], axis=1).astype(np.int32)
+    std = np.zeros_like(out)
+    if len(members):
+        half = deviations(surrogate, members, name, 2) / 2
+        std[first, second] = std[second, first] = half
+    own = surrogate.shapley_values(return_std=True)[1].reshape(n, -1)
+    std[np.arange(n), np.arange(n)] = own
+    return matrix, std[:, :, 0] if surrogate.one_output else std
 
 
 def index_base(surrogate: Surrogate, index: str, order: int) -> Floats:

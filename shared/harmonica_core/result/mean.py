@@ -13,6 +13,7 @@ from harmonica_core.design.masks import all_masks, match_masks
 from harmonica_core.engine.posterior import Posterior
 from harmonica_core.result.estimate import Estimate
 from harmonica_core.result.found_terms import found_terms
+from harmonica_core.result.interaction_std import interaction_std
 
 # Up to this many features the spectrum is complete.
 _COMPLETE = 12
@@ -120,6 +121,27 @@ class Mean:
         """Return their standard deviations: (n_features, n_outputs)."""
         own = self.posterior.shapley_std() * self.calibration
         return self._scattered(own, n_features)
+
+    def interaction_std(self, members: Table, index: str, order: int) -> Floats:
+        """Return deviations ``(n_interactions, n_outputs)`` of interactions of f.
+
+        Interactions of features without an effect are 0, and so are their deviations.
+        """
+        if self.features is None:
+            return self._own_interaction_std(members, index, order)
+        label = np.full(int(max(members.max(initial=0), self.features.max())) + 2, -2)
+        label[self.features] = np.arange(len(self.features))
+        label[-1] = -1  # padding stays padding
+        own = label[members]
+        known = (own > -2).all(axis=1)
+        out = np.zeros((len(members), self.n_outputs))
+        held = own[known].astype(np.int32)
+        out[known] = self._own_interaction_std(held, index, order)
+        return out
+
+    def _own_interaction_std(self, members: Table, index: str, order: int) -> Floats:
+        found = interaction_std(self.posterior, members, index, order)
+        return np.asarray(found * self.calibration)
 
     def polynomial(
         self, n_features: int, error: Estimate | None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -22,7 +23,6 @@ from harmonica_core.evaluate import Evaluated
 from harmonica_core.result import indices
 from harmonica_core.result.by_name import answer_by_name
 from harmonica_core.result.estimate import Estimate
-from harmonica_core.result.indices import Interactions
 from harmonica_core.result.mean import Mean
 from harmonica_core.threads import one_thread
 from harmonica_core.whatif import Askable
@@ -282,11 +282,14 @@ class Surrogate(Askable):
                 return self.mean.shapley(self.n_features)
         return basis.shapley_of_terms(self.table, self.coef_columns, self.n_features)
 
-    def interactions(self, order: int = 2, index: str = "SII") -> Interactions:
+    def interactions(
+        self, order: int = 2, index: str = "SII", return_std: bool = False
+    ) -> Any:
         """Return ``{term: value}`` for sizes 1 to ``order`` of any index of g.
 
         See `indices.interactions`: Moebius, BII, SII, k-SII, STII, FSII or FBII; zeros
-        are left out and read as zero.
+        are left out and read as zero. With ``return_std`` a pair: the values and their
+        standard deviations.
 
         Examples
         --------
@@ -296,9 +299,10 @@ class Surrogate(Askable):
         >>> g.interactions(order=2, index="Moebius")
         {(0,): 0.5, (1,): -0.5, (0, 1): 1.0}
         """
-        return indices.interactions(self, order, index)
+        with one_thread():
+            return indices.interactions(self, order, index, return_std)
 
-    def interaction_matrix(self, index: str = "SII") -> Values:
+    def interaction_matrix(self, index: str = "SII", return_std: bool = False) -> Any:
         """Return pairs in SHAP's layout: see `indices.interaction_matrix`.
 
         Examples
@@ -308,7 +312,8 @@ class Surrogate(Askable):
         array([[ 0.5,  0.5],
                [ 0.5, -0.5]])
         """
-        return indices.interaction_matrix(self, index)
+        with one_thread():
+            return indices.interaction_matrix(self, index, return_std)
 
     def to_shapiq(self, order: int = 2, index: str = "k-SII") -> Any:
         """Return ``shapiq.InteractionValues``, for its network, force, upset plots.
@@ -402,6 +407,32 @@ class Surrogate(Askable):
         size = np.abs(self.coef_columns).max(axis=1, initial=0.0)
         order = np.argsort(-size, kind="stable")
         return [self.terms[row] for row in order if self.terms[row]][:n]
+
+    def readable(self, k: int) -> Surrogate:
+        """Return the polynomial of the k largest terms and the intercept.
+
+        In an orthonormal basis no polynomial of k terms is nearer to g. Its error is
+        that of g and of what it leaves out, which are about orthogonal.
+
+        Examples
+        --------
+        >>> g = Surrogate(3, ((), (0,), (1, 2)), np.array([9.0, 0.5, -2.0]))
+        >>> g.readable(1).spectrum
+        {(): 9.0, (1, 2): -2.0}
+        """
+        k = check_count(k, "k")
+        size = np.abs(self.coef_columns).max(axis=1, initial=0.0)
+        empty = basis.term_sizes(self.table) == 0
+        order = np.argsort(-np.where(empty, np.inf, size), kind="stable")
+        kept = np.sort(order[: k + int(empty.any())])
+        dropped = np.delete(self.coef_columns, kept, axis=0)
+        error = self.error
+        if error is not None:
+            lost = np.sqrt((dropped**2).sum(axis=0))
+            value = np.hypot(error.value, lost[0] if self.one_output else lost)
+            error = replace(error, value=value)
+        table = basis.trim(self.table[kept])
+        return self.changed(table=table, coef=self.coef[kept], error=error)
 
     def __repr__(self) -> str:
         head = (
