@@ -77,16 +77,3 @@ def check_names(
     if len(found) != needed:
         raise ValueError(f"got {len(found)} {what}; needed {needed}")
     return found
-
-
-def check_keywords(given: Iterable[str], known: Iterable[str]) -> None:
-    """Refuse keywords that nobody knows.
-
-    Examples
-    --------
-    >>> check_keywords(["seed"], ["seed", "batch_size"])
-    """
-    known = sorted(known)
-    unknown = sorted(set(given) - set(known))
-    if unknown:
-        raise TypeError(f"unknown arguments {unknown}; needed some of {known}")

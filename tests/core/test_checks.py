@@ -35,9 +35,3 @@ def test_names_become_a_tuple_of_texts():
     assert checks.check_names(iter(["a", 1]), 2, "tokens") == ("a", "1")
     with pytest.raises(ValueError, match="got 3 tokens; needed 2"):
         checks.check_names("abc", 2, "tokens")
-
-
-def test_unknown_keywords_are_named():
-    checks.check_keywords([], ["seed"])
-    with pytest.raises(TypeError, match=r"\['a', 'b'\]; needed some of \['seed'\]"):
-        checks.check_keywords(["b", "seed", "a"], ["seed"])

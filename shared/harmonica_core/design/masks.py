@@ -203,15 +203,6 @@ def check_radius(radius: int | None, n_features: int) -> int | None:
     return int(radius)
 
 
-def clip_radius(radius: object, n_features: int) -> int:
-    """Return a whole radius >= 1; more than ``n_features`` means all of them."""
-    if not is_whole(radius) or radius < 1:
-        raise ValueError(
-            f"radius={radius!r}; needed a whole number of removed features, >= 1"
-        )
-    return min(int(radius), n_features)
-
-
 def covers(n_features: int, budget: int) -> bool:
     """Whether a budget is enough for all masks."""
     return n_features <= 30 and 1 << n_features <= budget

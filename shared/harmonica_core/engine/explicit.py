@@ -56,13 +56,6 @@ class ReadableSet:
             return self.degree
         return basis.largest_size(self.given)
 
-    @property
-    def n_candidates(self) -> int:
-        """Number of terms of C, without the empty term."""
-        if self.given is not None:
-            return len(self.given)
-        return basis.n_terms_up_to(self.n_features, self.degree) - 1
-
     def table(self) -> Table:
         """All terms of C, the empty term first."""
         if self.given is None:
