@@ -43,7 +43,7 @@ _LOG_WHITE = (-18.0, 4.0)
 # them 87%.
 _PULL, _RATE_PULL, _SIZE_PULL = 0.6, 0.6, 0.1
 # (rows, steps) from coarse to fine: most steps on few rows, a few on all of them.
-_SCHEDULE = ((100, 20), (250, 10), (600, 4))
+_SCHEDULE = ((100, 20), (250, 10), (1000, 3))
 # Functions that a shared prior is learnt from, spread over those given.
 _FUNCTIONS = 32
 
